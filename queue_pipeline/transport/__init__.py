@@ -1,0 +1,30 @@
+"""Tables as queues: the NServiceBus SQL transport's tables on SQL Server, PostgreSQL and SQLite.
+
+This layer knows databases only; nothing in it imports Dagster or Spark.
+"""
+
+from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.claims import Claim
+from queue_pipeline.transport.install import InstallOptions
+from queue_pipeline.transport.messages import (
+    Operation,
+    OutgoingMessage,
+    ReceivedMessage,
+    TransactionMode,
+    new_message,
+)
+from queue_pipeline.transport.transport import QueueTransport
+
+__all__ = [
+    "Claim",
+    "InstallOptions",
+    "Operation",
+    "OutgoingMessage",
+    "QueueAddress",
+    "QueueTable",
+    "QueueTransport",
+    "ReceivedMessage",
+    "TransactionMode",
+    "new_message",
+]

@@ -1,0 +1,133 @@
+"""Queue addresses: the text that names a queue on the wire, and the table that it means.
+
+Two families exist beside each other. SQL Server writes `table@[schema]@[catalog]`, PostgreSQL writes
+`"schema"."table"`. SQLite has neither schemas nor .NET peers: there an address is a table's name.
+Everything here is a function of values; no database is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queue_pipeline.transport.errors import AddressError
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAddress:
+    """The parts of an address as written; what is missing is filled in by an `AddressBook`."""
+
+    table: str
+    schema: str | None = None
+    catalog: str | None = None
+
+
+def bracket(name: str) -> str:
+    """An identifier quoted for T-SQL."""
+    return "[" + name.replace("]", "]]") + "]"
+
+
+def unbracket(name: str) -> str:
+    """The identifier inside brackets; anything not wholly in brackets is returned as it is."""
+    if len(name) >= 2 and name.startswith("[") and name.endswith("]"):
+        return name[1:-1].replace("]]", "]")
+    return name
+
+
+def double_quote(name: str) -> str:
+    """An identifier quoted for PostgreSQL and SQLite."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def undouble_quote(name: str) -> str:
+    """The identifier inside double quotes; anything not wholly quoted is returned as it is."""
+    if len(name) >= 2 and name.startswith('"') and name.endswith('"'):
+        return name[1:-1].replace('""', '"')
+    return name
+
+
+def parse_sqlserver(text: str) -> QueueAddress:
+    """Read `table[@schema[@catalog]]`; the table part is never unquoted."""
+    _require_text(text)
+    table, _, rest = text.partition("@")
+    schema, rest = _next_bracketed_part(rest)
+    catalog, _ = _next_bracketed_part(rest)
+    return QueueAddress(_require_table(text, table), schema, catalog)
+
+
+def format_sqlserver(address: QueueAddress) -> str:
+    """Write an address of the SQL Server family, leaving out what it does not name."""
+    schema = unbracket(address.schema) if address.schema else None
+    catalog = unbracket(address.catalog) if address.catalog else None
+    if catalog is not None:
+        return f"{address.table}@{bracket(schema or '')}@{bracket(catalog)}"
+    return f"{address.table}@{bracket(schema)}" if schema is not None else address.table
+
+
+def parse_postgresql(text: str) -> QueueAddress:
+    """Read `[schema.]table`, split at the first dot outside double quotes."""
+    _require_text(text)
+    quoted = False
+    for position, character in enumerate(text):
+        if character == '"':
+            quoted = not quoted
+        elif character == "." and not quoted:
+            schema, table = undouble_quote(text[:position]), undouble_quote(text[position + 1 :])
+            return QueueAddress(_require_table(text, table), schema or None)
+    return QueueAddress(_require_table(text, undouble_quote(text)))
+
+
+def format_postgresql(address: QueueAddress) -> str:
+    """Write an address of the PostgreSQL family: quoted, schema first."""
+    table = double_quote(address.table)
+    return f"{double_quote(address.schema)}.{table}" if address.schema else table
+
+
+def parse_sqlite(text: str) -> QueueAddress:
+    """Read a table name; one wholly in double quotes means the same as on PostgreSQL."""
+    _require_text(text)
+    if len(text) >= 2 and text.startswith('"') and text.endswith('"'):
+        inner = text[1:-1]
+        if '"' in inner.replace('""', ""):
+            raise AddressError(f"queue address {text} names a schema, and SQLite has none; name the table alone")
+        return QueueAddress(_require_table(text, inner.replace('""', '"')))
+    return QueueAddress(_require_table(text, text))
+
+
+def format_sqlite(address: QueueAddress) -> str:
+    """Write a table name, quoted only where reading it back would otherwise strip something."""
+    name = address.table
+    return double_quote(name) if len(name) >= 2 and name.startswith('"') and name.endswith('"') else name
+
+
+def _next_bracketed_part(rest: str) -> tuple[str | None, str]:
+    """One part of a SQL Server address, and the text after its `@`.
+
+    A bracketed part may hold `@`: it ends at the first `@` after an odd number of closing brackets, because
+    an even number is an escaped bracket inside the name.
+    """
+    end = len(rest)
+    if rest.startswith("["):
+        closing = 0
+        for position, character in enumerate(rest):
+            if character == "@" and closing % 2 == 1:
+                end = position
+                break
+            closing = closing + 1 if character == "]" else 0
+    else:
+        found = rest.find("@")
+        end = len(rest) if found < 0 else found
+    part = unbracket(rest[:end])
+    return (part if part.strip() else None), rest[end + 1 :]
+
+
+def _require_text(text: str) -> None:
+    if not text.strip():
+        raise AddressError("a queue address is empty; give the name of a queue table")
+    if "\0" in text:
+        raise AddressError(f"queue address {text!r} holds a NUL character, which no database allows in a name")
+
+
+def _require_table(text: str, table: str) -> str:
+    if not table.strip():
+        raise AddressError(f"queue address {text!r} names no table; write the table first")
+    return table

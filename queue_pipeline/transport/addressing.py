@@ -1,0 +1,100 @@
+"""Resolves addresses to tables: per-queue overrides first, then the address, then the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.dialect import Dialect
+from queue_pipeline.transport.errors import AddressError
+
+DELAYED_SUFFIX = "Delayed"
+CLAIMED_SUFFIX = "Claimed"
+CLAIMS_TABLE = "QueueClaims"
+OUTBOX_TABLE = "QueueOutbox"
+METRICS_TABLE = "QueueMetrics"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTable:
+    """A queue's table: its parts, its quoted name, and the address that peers know it by."""
+
+    table: str
+    schema: str | None
+    catalog: str | None
+    qualified: str = field(compare=False)
+    canonical: str = field(compare=False)
+    layout: str = "nservicebus"
+    """The shape of the table, which is the folder of its statements under sql/<dialect>/."""
+
+    def __str__(self) -> str:
+        """The canonical address, which is what people and peers call the queue."""
+        return self.canonical
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTables:
+    """The tables that a claim on a queue touches."""
+
+    queue: QueueTable
+    claimed: QueueTable
+    claims: QueueTable
+
+
+@dataclass(frozen=True)
+class AddressBook:
+    """Knows the defaults and overrides under which an address becomes a table."""
+
+    dialect: Dialect
+    schema: str | None = None
+    catalog: str | None = None
+    queue_schemas: Mapping[str, str] = field(default_factory=dict)
+    queue_catalogs: Mapping[str, str] = field(default_factory=dict)
+
+    def resolve(self, queue: str | QueueAddress | QueueTable) -> QueueTable:
+        """The table that an address means here."""
+        if isinstance(queue, QueueTable):
+            return queue
+        address = self.dialect.parse(queue) if isinstance(queue, str) else queue
+        return self._table(
+            address.table,
+            self.queue_schemas.get(address.table) or address.schema,
+            self.queue_catalogs.get(address.table) or address.catalog,
+        )
+
+    def own(self, table: str) -> QueueTable:
+        """A table of the transport's own, in the default schema."""
+        return self._table(table, None, None)
+
+    def sibling(self, queue: QueueTable, suffix: str) -> QueueTable:
+        """The table that belongs to a queue, such as `orders.Delayed`."""
+        return self._table(f"{queue.table}.{suffix}", queue.schema, queue.catalog)
+
+    def claim_tables(self, queue: QueueTable) -> ClaimTables:
+        """The tables that a claim on a queue touches."""
+        return ClaimTables(queue, self.sibling(queue, CLAIMED_SUFFIX), self.own(CLAIMS_TABLE))
+
+    def check_length(self, queue: QueueTable) -> None:
+        """Refuse a name that the database would cut or reject, before anything is created."""
+        limit = self.dialect.longest_queue_name
+        size = len(queue.table.encode())
+        if limit is not None and size > limit:
+            raise AddressError(
+                f"queue {queue.canonical}: its name has {size} bytes, and {self.dialect.name} leaves room for {limit} "
+                f"beside the suffix .{DELAYED_SUFFIX}; choose a shorter name"
+            )
+
+    def _table(self, table: str, schema: str | None, catalog: str | None) -> QueueTable:
+        address = QueueAddress(
+            table,
+            schema or self.schema or self.dialect.default_schema,
+            (catalog or self.catalog) if self.dialect.has_catalogs else None,
+        )
+        return QueueTable(
+            address.table,
+            address.schema,
+            address.catalog,
+            self.dialect.qualify(address),
+            self.dialect.format(address),
+        )

@@ -1,0 +1,143 @@
+"""What differs between databases: the files of `sql/<dialect>/`, and the few decisions declared here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.database_url import DatabaseUrl
+from queue_pipeline.transport.faults import Fault
+from queue_pipeline.transport.statements import Command, load_statement, placeholders
+
+if TYPE_CHECKING:
+    from queue_pipeline.transport.addressing import ClaimTables, QueueTable
+    from queue_pipeline.transport.database import Transaction
+
+NEVER_EXPIRES = -1
+"""Milliseconds that mean "no expiry" in a bound row. Not NULL: ODBC drivers have to ask the server for the
+type of a NULL parameter, which costs a round trip and, on one server, earlier work of the transaction."""
+
+
+class Row(NamedTuple):
+    """A message on its way into a table: what every bulk insert takes."""
+
+    id: str
+    milliseconds: int
+    headers: str
+    body: bytes
+
+
+class Bounds(NamedTuple):
+    """How much one claim may take."""
+
+    messages: int
+    bytes: int
+
+
+class Taken(NamedTuple):
+    """What one claim took off a queue: everything, and what of it had not expired."""
+
+    taken: int
+    messages: int
+    bytes: int
+    first_row_version: int | None
+
+
+class Dialect(ABC):
+    """One kind of database."""
+
+    name: ClassVar[str]
+    """Also the folder under sql/."""
+    default_schema: ClassVar[str | None]
+    has_catalogs: ClassVar[bool] = False
+    locks_rows: ClassVar[bool] = True
+    """False where one writer holds the whole database: an open receive would then block every sender."""
+    rows_per_take: ClassVar[int] = 1_000_000
+    """The most rows that one statement takes off a queue."""
+    inspects_columns: ClassVar[bool] = False
+    """True where queue tables of several versions are about, so that a table is looked at before it is used."""
+    longest_queue_name: ClassVar[int | None] = None
+    """In bytes of UTF-8, for a table without a suffix of ours."""
+
+    @abstractmethod
+    def connect(self, url: DatabaseUrl) -> Any:
+        """Open a DB-API connection; driver errors pass through."""
+
+    @abstractmethod
+    def begin(self, connection: Any, *, write: bool) -> None:
+        """Start a transaction, where the driver does not do so by itself."""
+
+    @abstractmethod
+    def fault(self, error: BaseException) -> Fault:
+        """Classify a driver's error."""
+
+    @abstractmethod
+    def parse(self, text: str) -> QueueAddress:
+        """Read an address of this family."""
+
+    @abstractmethod
+    def format(self, address: QueueAddress) -> str:
+        """Write an address of this family."""
+
+    @abstractmethod
+    def quote(self, name: str) -> str:
+        """Quote an identifier."""
+
+    @abstractmethod
+    def insert(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
+        """Write many messages the fastest way this database and its driver know."""
+
+    @abstractmethod
+    def take_claim(
+        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+    ) -> Taken:
+        """Move messages from the head of a queue into its .Claimed table, dropping expired ones."""
+
+    def move_due(
+        self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, columns: frozenset[str], limit: int
+    ) -> int:
+        """Move due messages into the input queue, oldest due first, and return how many."""
+        names = self.optional_columns(columns)
+        command = self.statement("nservicebus/move_due", queue=queue, delayed=delayed, **names)
+        return transaction.count(command, (limit,))
+
+    def optional_columns(self, columns: frozenset[str], source: str = "m") -> dict[str, str]:
+        """What statements need to know of columns that some tables have and some have not; none by default."""
+        return {}
+
+    def qualify(self, address: QueueAddress) -> str:
+        """The table's quoted name with all the parts that the address has."""
+        parts = (address.catalog, address.schema, address.table)
+        return ".".join(self.quote(part) for part in parts if part is not None)
+
+    def literal(self, text: str) -> str:
+        """A text as a string literal; only ever used for names inside DDL, values are bound."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def split_script(self, text: str) -> list[str]:
+        """The statements of a file that holds several."""
+        return [part.strip() for part in (text + "\n").split(";\n") if part.strip()]
+
+    def statement(self, name: str, **names: QueueTable | str) -> Command:
+        """A statement of `sql/` with its identifiers filled in.
+
+        A table under `queue` fills `{queue}` (the qualified name), `{queue_text}` (the same as a string
+        literal) and `{queue_name}` (the bare table name as a string literal); text is put in as it is and must
+        already be quoted.
+        """
+        filled: dict[str, str] = {}
+        for key, value in names.items():
+            if isinstance(value, str):
+                filled[key] = value
+            else:
+                filled[key] = value.qualified
+                filled[f"{key}_text"] = self.literal(value.qualified)
+                filled[f"{key}_name"] = self.literal(value.table)
+        subject = names.get("queue")
+        if subject is not None and not isinstance(subject, str):
+            filled["sys"] = f"{self.quote(subject.catalog)}.sys" if subject.catalog else "sys"
+        needed = placeholders(self.name, name)
+        text = load_statement(self.name, name).format_map({key: filled[key] for key in needed})
+        return Command(text, subject.canonical if subject is not None and not isinstance(subject, str) else None)

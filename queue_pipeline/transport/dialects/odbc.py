@@ -1,0 +1,60 @@
+"""Opening ODBC connections: which driver, and what its connection string needs."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyodbc
+
+from queue_pipeline.transport.database_url import DatabaseUrl, odbc_pairs, odbc_string
+from queue_pipeline.transport.errors import DriverMissingError
+
+# Connections are pooled by the transport itself, which knows when one is broken; a second pool underneath
+# would hand broken ones back.
+pyodbc.pooling = False
+
+LOGIN_TIMEOUT_SECONDS = 15
+
+
+def open_odbc(connection_string: str) -> Any:
+    """A connection that starts transactions by itself and commits only when told."""
+    return pyodbc.connect(connection_string, autocommit=False, timeout=LOGIN_TIMEOUT_SECONDS)
+
+
+def connection_string(url: DatabaseUrl, pairs: Mapping[str, str], defaults: Mapping[str, str]) -> str:
+    """The ODBC string of a setting; the setting's own options win over `defaults`."""
+    if url.odbc is not None:
+        given = url.odbc.get_secret_value()
+        present = {key.lower() for key, _ in odbc_pairs(given)}
+        missing = {key: value for key, value in defaults.items() if key.lower() not in present}
+        return ";".join(part for part in (given.rstrip("; "), odbc_string(missing)) if part)
+    chosen = {key.lower() for key in url.options}
+    merged = {key: value for key, value in {**pairs, **defaults}.items() if key.lower() not in chosen}
+    return odbc_string({**merged, **{key: value for key, value in url.options.items() if key.lower() != "driver"}})
+
+
+def find_driver(wanted: str | None, known: Sequence[str], *, database: str, install: str) -> str:
+    """The driver to use: the one asked for, else the first known one that is installed."""
+    installed = pyodbc.drivers()
+    if wanted is not None:
+        if wanted in installed or Path(wanted).is_file():
+            return wanted
+        raise DriverMissingError(
+            f"ODBC driver {wanted!r} is not installed; installed are: {', '.join(installed) or 'none'}"
+        )
+    for name in known:
+        if name in installed:
+            return name
+    raise DriverMissingError(f"no ODBC driver for {database} is installed; {install}")
+
+
+def packaged_sqlserver_driver() -> str | None:
+    """Microsoft's driver as shipped by the Python package mssql-python-odbc, if that is installed."""
+    spec = importlib.util.find_spec("mssql_python_odbc")
+    if spec is None or spec.origin is None:
+        return None
+    found = sorted(Path(spec.origin).parent.rglob("libmsodbcsql*.so*"))
+    return str(found[-1]) if found else None

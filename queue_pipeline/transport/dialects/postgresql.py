@@ -1,0 +1,149 @@
+"""PostgreSQL 13 and later, through psqlodbc."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from queue_pipeline.transport import address
+from queue_pipeline.transport.database_url import DatabaseUrl
+from queue_pipeline.transport.dialect import Bounds, Dialect, Row, Taken
+from queue_pipeline.transport.dialects.odbc import connection_string, find_driver, open_odbc
+from queue_pipeline.transport.faults import Fault
+from queue_pipeline.transport.statements import Command, load_statement
+
+if TYPE_CHECKING:
+    from queue_pipeline.transport.addressing import ClaimTables
+    from queue_pipeline.transport.database import Transaction
+
+DRIVERS = ("PostgreSQL Unicode", "PostgreSQL Unicode(x64)", "PostgreSQL")
+DRIVER_OPTIONS = {
+    "UseServerSidePrepare": "1",
+    "ByteaAsLongVarBinary": "1",
+    "MaxVarcharSize": "0",
+    # The whole result of a statement at once: a declared cursor would keep the statement open across the commit.
+    "UseDeclareFetch": "0",
+    # No savepoint around each statement: an error dooms the transaction, which is what the transport relies on.
+    "Protocol": "7.4-0",
+}
+_BYTES_PER_INSERT = 512 * 1024
+_FAULTS = {
+    "40001": Fault.VICTIM,
+    "40P01": Fault.VICTIM,
+    "55P03": Fault.VICTIM,
+    "42P01": Fault.MISSING_TABLE,
+    "3F000": Fault.MISSING_TABLE,
+    "42S02": Fault.MISSING_TABLE,
+    "42P07": Fault.EXISTS,
+    "42710": Fault.EXISTS,
+    "42501": Fault.PERMISSION,
+    "28000": Fault.LOGIN,
+    "28P01": Fault.LOGIN,
+}
+
+
+class PostgreSql(Dialect):
+    """Rows are packed into one binary parameter on the way in: see `sql/postgresql/nservicebus/send.sql`."""
+
+    name: ClassVar[str] = "postgresql"
+    default_schema: ClassVar[str | None] = "public"
+    longest_queue_name: ClassVar[int | None] = 47
+
+    def connect(self, url: DatabaseUrl) -> Any:
+        """Open a session in UTC at READ COMMITTED."""
+        pairs = {}
+        if url.odbc is None:
+            driver = find_driver(
+                url.options.get("driver"),
+                DRIVERS,
+                database="PostgreSQL",
+                install="install Debian's odbc-postgresql, or run scripts/bootstrap",
+            )
+            pairs = {
+                "DRIVER": driver,
+                "SERVER": url.host or "",
+                "PORT": str(url.port or 5432),
+                "DATABASE": url.database or "",
+                "UID": url.user or "",
+                "PWD": url.password.get_secret_value() if url.password else "",
+            }
+        connection = open_odbc(connection_string(url, pairs, DRIVER_OPTIONS))
+        connection.execute(load_statement(self.name, "session"))
+        connection.commit()
+        return connection
+
+    def begin(self, connection: Any, *, write: bool) -> None:
+        """Nothing: psqlodbc begins with the first statement."""
+
+    def fault(self, error: BaseException) -> Fault:
+        """Classify by SQLSTATE; the driver reports a lost server under several."""
+        state = str(error.args[0]) if error.args else ""
+        words = str(error)
+        if state in _FAULTS:
+            return _FAULTS[state]
+        if "password authentication failed" in words or "authentication failed" in words:
+            return Fault.LOGIN
+        if state.startswith("08") or state in ("57P01", "57P02", "57P03") or "onnection" in words and "los" in words:
+            return Fault.CONNECTION
+        return Fault.OTHER
+
+    def parse(self, text: str) -> address.QueueAddress:
+        """Read `[schema.]table`."""
+        return address.parse_postgresql(text)
+
+    def format(self, address_: address.QueueAddress) -> str:
+        """Write `"schema"."table"`."""
+        return address.format_postgresql(address_)
+
+    def quote(self, name: str) -> str:
+        """Quote an identifier."""
+        return address.double_quote(name)
+
+    def insert(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
+        """Send the rows packed: headers and bodies end to end in one binary value, their lengths in arrays.
+
+        Measured through psqlodbc at about 1 KiB a message: 60,000 rows/s, against 19,000 with multi-row VALUES
+        and 34,000 with text arrays; every other way has the driver convert each value on its own.
+        """
+        for part in _chunks(rows):
+            headers = [row.headers.encode() for row in part]
+            bodies = [row.body for row in part]
+            sizes = [len(text) + len(body) for text, body in zip(headers, bodies, strict=True)]
+            offsets = [1, *(1 + total for total in accumulate(sizes))][:-1]
+            buffer = b"".join(piece for pair in zip(headers, bodies, strict=True) for piece in pair)
+            transaction.execute(
+                command,
+                (
+                    buffer,
+                    _array([row.id for row in part]),
+                    _array([row.milliseconds for row in part]),
+                    _array(offsets),
+                    _array([len(text) for text in headers]),
+                    _array([len(body) for body in bodies]),
+                ),
+            )
+
+    def take_claim(
+        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+    ) -> Taken:
+        """One statement does it all."""
+        command = self.statement("nservicebus/claim_take", queue=tables.queue, claimed=tables.claimed)
+        taken, messages, size, first, _ = transaction.rows(command, (bounds.messages, bounds.bytes, claim_id))[0]
+        return Taken(int(taken), int(messages), int(size), first)
+
+
+def _array(values: Sequence[object]) -> str:
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Cut where a statement's buffer gets large: half a megabyte is fastest, and memory stays small."""
+    start = size = 0
+    for position, row in enumerate(rows):
+        size += len(row.headers) + len(row.body)
+        if size >= _BYTES_PER_INSERT:
+            yield rows[start : position + 1]
+            start, size = position + 1, 0
+    if start < len(rows):
+        yield rows[start:]

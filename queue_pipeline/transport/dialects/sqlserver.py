@@ -1,0 +1,177 @@
+"""SQL Server 2017 and later, through Microsoft's ODBC driver or FreeTDS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from queue_pipeline.transport import address
+from queue_pipeline.transport.database_url import DatabaseUrl
+from queue_pipeline.transport.dialect import Bounds, Dialect, Row, Taken
+from queue_pipeline.transport.dialects.odbc import (
+    connection_string,
+    find_driver,
+    open_odbc,
+    packaged_sqlserver_driver,
+)
+from queue_pipeline.transport.faults import Fault, native_number
+from queue_pipeline.transport.statements import Command, load_statement
+
+if TYPE_CHECKING:
+    from queue_pipeline.transport.addressing import ClaimTables
+    from queue_pipeline.transport.database import Transaction
+
+DRIVERS = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
+ROWS_PER_INSERT = 60
+_BYTES_PER_INSERT = 4 * 1024 * 1024
+_FAULTS = {
+    1205: Fault.VICTIM,
+    1222: Fault.VICTIM,
+    601: Fault.VICTIM,
+    208: Fault.MISSING_TABLE,
+    4902: Fault.MISSING_TABLE,
+    2714: Fault.EXISTS,
+    1913: Fault.EXISTS,
+    229: Fault.PERMISSION,
+    230: Fault.PERMISSION,
+    262: Fault.PERMISSION,
+    18456: Fault.LOGIN,
+    4060: Fault.LOGIN,
+    40197: Fault.CONNECTION,
+    40613: Fault.CONNECTION,
+    233: Fault.CONNECTION,
+    64: Fault.CONNECTION,
+}
+
+
+class SqlServer(Dialect):
+    """T-SQL."""
+
+    name: ClassVar[str] = "sqlserver"
+    default_schema: ClassVar[str | None] = "dbo"
+    has_catalogs: ClassVar[bool] = True
+    # A statement that takes 5,000 row locks asks for the whole table, and would block every peer.
+    rows_per_take: ClassVar[int] = 4_000
+    longest_queue_name: ClassVar[int | None] = 119
+    inspects_columns: ClassVar[bool] = True
+
+    def connect(self, url: DatabaseUrl) -> Any:
+        """Open a session at READ COMMITTED with XACT_ABORT and NOCOUNT on (see sql/sqlserver/session.sql)."""
+        pairs = {}
+        if url.odbc is None:
+            wanted = url.options.get("driver")
+            driver = (None if wanted else packaged_sqlserver_driver()) or find_driver(
+                wanted,
+                DRIVERS,
+                database="SQL Server",
+                install="install it with: pip install 'queue_pipeline[sqlserver]', or install Debian's tdsodbc",
+            )
+            pairs = {
+                "DRIVER": driver,
+                "DATABASE": url.database or "",
+                "UID": url.user or "",
+                "PWD": url.password.get_secret_value() if url.password else "",
+            }
+            if driver == "FreeTDS":
+                pairs |= {"SERVER": url.host or "", "PORT": str(url.port or 1433), "TDS_Version": "7.4"}
+            else:
+                pairs |= {"SERVER": f"{url.host},{url.port or 1433}"}
+        connection = open_odbc(connection_string(url, pairs, {}))
+        connection.execute(load_statement(self.name, "session"))
+        connection.commit()
+        return connection
+
+    def begin(self, connection: Any, *, write: bool) -> None:
+        """Nothing: the driver begins with the first statement."""
+
+    def fault(self, error: BaseException) -> Fault:
+        """Classify by the server's error number, then by SQLSTATE."""
+        number = native_number(error)
+        state = str(error.args[0]) if error.args else ""
+        words = str(error)
+        legacy = ("recoverable", "correlationid", "replytoaddress")
+        if (number in (207, 515) or state in ("42S22", "23000")) and any(name in words.lower() for name in legacy):
+            return Fault.LAYOUT
+        if number in _FAULTS:
+            return _FAULTS[number]
+        # Babelfish reports a missing table in PostgreSQL's words.
+        if state == "42S02" or "Invalid object name" in words or ('relation "' in words and "does not exist" in words):
+            return Fault.MISSING_TABLE
+        if state == "40001":
+            return Fault.VICTIM
+        if state == "28000":
+            return Fault.LOGIN
+        if state.startswith("08") or state in ("HYT00", "HYT01"):
+            return Fault.CONNECTION
+        return Fault.OTHER
+
+    def parse(self, text: str) -> address.QueueAddress:
+        """Read `table[@schema[@catalog]]`."""
+        return address.parse_sqlserver(text)
+
+    def format(self, address_: address.QueueAddress) -> str:
+        """Write `table@[schema]@[catalog]`."""
+        return address.format_sqlserver(address_)
+
+    def quote(self, name: str) -> str:
+        """Quote an identifier."""
+        return address.bracket(name)
+
+    def literal(self, text: str) -> str:
+        """A text as a Unicode string literal."""
+        return "N" + super().literal(text)
+
+    def split_script(self, text: str) -> list[str]:
+        """T-SQL batches are separated by GO, as in every tool a DBA uses."""
+        return [part.strip() for part in (text + "\n").split("\nGO\n") if part.strip()]
+
+    def insert(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
+        """Several rows a statement, few enough that its text stays under 4,000 characters.
+
+        Longer texts make pyodbc ask the server to describe the parameters, which is slow everywhere and harmful
+        on some servers; parameters stay far below SQL Server's limit of 2,100.
+        """
+        start = size = 0
+        for position, row in enumerate(rows):
+            size += len(row.headers) + len(row.body)
+            if position + 1 - start == ROWS_PER_INSERT or size >= _BYTES_PER_INSERT:
+                self._insert_part(transaction, command, rows[start : position + 1])
+                start, size = position + 1, 0
+        if start < len(rows):
+            self._insert_part(transaction, command, rows[start:])
+
+    def _insert_part(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
+        transaction.execute(command.repeated(len(rows)), [value for row in rows for value in row])
+
+    def optional_columns(self, columns: frozenset[str], source: str = "m") -> dict[str, str]:
+        """Recoverable must be written where it stands; what version 1 kept in columns is read where it stands."""
+        written = ("Id", "Recoverable", "Expires", "Headers", "Body")
+        return {
+            "columns": ", ".join(self.quote(name) for name in written if name != "Recoverable" or "recoverable" in columns),
+            "correlation_id": f"{source}.[CorrelationId]" if "correlationid" in columns else "NULL",
+            "reply_to_address": f"{source}.[ReplyToAddress]" if "replytoaddress" in columns else "NULL",
+        }
+
+    def take_claim(
+        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+    ) -> Taken:
+        """Several statements of a bounded number of rows, so that row locks do not become a table lock."""
+        names = {"queue": tables.queue, "claimed": tables.claimed}
+        take = self.statement(
+            "nservicebus/claim_take",
+            **names,
+            **self.optional_columns(columns, "deleted"),
+        )
+        sizes = self.statement("nservicebus/claim_sizes", **names)
+        whole = (claim_id, 0, 2**63 - 1)
+        taken = messages = size = 0
+        while taken < bounds.messages and (taken == 0 or size < bounds.bytes):
+            wanted = min(self.rows_per_take, bounds.messages - taken)
+            moved = transaction.count(take, (wanted, bounds.bytes - size, claim_id))
+            taken += moved
+            size = int(transaction.rows(sizes, whole)[0][1])
+            if moved < wanted:
+                break
+        transaction.execute(self.statement("nservicebus/claim_drop_expired", **names), (claim_id,))
+        messages, size, first = transaction.rows(sizes, whole)[0]
+        return Taken(taken, int(messages), int(size), first)

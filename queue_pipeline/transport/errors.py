@@ -1,0 +1,80 @@
+"""Every error the transport raises on purpose: each names what failed and the next step."""
+
+from __future__ import annotations
+
+
+class QueuePipelineError(Exception):
+    """Something that a person can act on; `exit_code` is what the command line returns for it."""
+
+    exit_code = 1
+
+
+class ConfigurationError(QueuePipelineError):
+    """A setting, an option or an argument is not usable as given."""
+
+    exit_code = 2
+
+
+class AddressError(ConfigurationError):
+    """A queue address cannot be parsed, or its name does not fit the database."""
+
+
+class InvalidMessageError(QueuePipelineError):
+    """A message that must not be written: a .NET endpoint would dead-letter it."""
+
+    exit_code = 2
+
+
+class QueueNotFoundError(QueuePipelineError):
+    """A queue's table does not exist."""
+
+    exit_code = 3
+
+    def __init__(self, queue: str, hint: str = "") -> None:
+        self.queue = queue
+        step = f"create it with: queue-pipeline install {_shell(queue)}"
+        super().__init__(f"queue {queue} does not exist; {step}{f' ({hint})' if hint else ''}")
+
+
+class DatabaseUnavailableError(QueuePipelineError):
+    """The database cannot be reached, or went away in the middle."""
+
+    exit_code = 4
+
+
+class DriverMissingError(DatabaseUnavailableError):
+    """No ODBC driver for this database is installed."""
+
+
+class AccessDeniedError(QueuePipelineError):
+    """The account may not log in, or lacks a right on a table."""
+
+    exit_code = 5
+
+
+class ClaimLostError(QueuePipelineError):
+    """A claim is no longer this owner's: its lease ran out and another took it, or it was released."""
+
+    exit_code = 6
+
+
+class LayoutChangedError(QueuePipelineError):
+    """A queue table's columns changed after they were last looked at; trying again works."""
+
+
+class DatabaseError(QueuePipelineError):
+    """Any other failure that the database reported."""
+
+
+class TransientDatabaseError(DatabaseError):
+    """A deadlock or serialisation victim, or a busy database: nothing was done, trying again is right."""
+
+    exit_code = 4
+
+
+class DoomedTransactionError(DatabaseError):
+    """A statement failed inside a transaction and was ignored; the transaction was rolled back instead."""
+
+
+def _shell(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'" if any(c in word for c in " \"'[]@$") else word

@@ -1,0 +1,77 @@
+"""What went wrong, in the terms of the transport: one place turns driver errors into ours."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable
+
+from queue_pipeline.transport.errors import (
+    AccessDeniedError,
+    DatabaseError,
+    DatabaseUnavailableError,
+    LayoutChangedError,
+    QueueNotFoundError,
+    QueuePipelineError,
+    TransientDatabaseError,
+)
+
+
+class Fault(enum.Enum):
+    """The kinds of failure that are handled differently."""
+
+    VICTIM = "deadlock or serialisation victim, or a busy database: try again without alarm"
+    CONNECTION = "the connection or the server is gone"
+    MISSING_TABLE = "a table does not exist"
+    LAYOUT = "a column appeared or disappeared since the table was looked at"
+    LOGIN = "user or password refused"
+    PERMISSION = "a right is missing"
+    EXISTS = "the object is already there"
+    OTHER = "anything else"
+
+
+_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+_SUFFIX = re.compile(r"\s*\((-?\d+)\)\s*\(SQL\w+\)\s*$")
+
+
+def driver_message(error: BaseException, secrets: Iterable[str] = ()) -> str:
+    """The driver's own words in one line, without its bookkeeping and without any secret."""
+    text = str(error.args[-1] if error.args else error)
+    text = " ".join(_SUFFIX.sub("", text).split())
+    text = _PREFIX.sub("", text).removesuffix("; Error while executing the query").rstrip(" ;.")
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text
+
+
+def native_number(error: BaseException) -> int | None:
+    """The server's error number, which ODBC drivers put at the end of the text."""
+    match = re.search(r"\((-?\d+)\)\s*\(SQL\w+\)", str(error.args[-1] if error.args else error))
+    return int(match.group(1)) if match else None
+
+
+def translate(
+    fault: Fault, error: BaseException, *, queue: str | None, where: str, secrets: Iterable[str] = ()
+) -> QueuePipelineError:
+    """Our error for a driver's error, naming the queue, the database and the next step."""
+    words = driver_message(error, secrets)
+    subject = f"queue {queue}: " if queue else ""
+    match fault:
+        case Fault.MISSING_TABLE if queue is not None:
+            return QueueNotFoundError(queue, words)
+        case Fault.MISSING_TABLE:
+            return DatabaseError(f"{words}; create the tables with: queue-pipeline install QUEUE")
+        case Fault.VICTIM:
+            return TransientDatabaseError(f"{subject}the database asked for another try: {words}")
+        case Fault.CONNECTION:
+            return DatabaseUnavailableError(f"{subject}{where} cannot be reached: {words}; check that it runs")
+        case Fault.LOGIN:
+            return AccessDeniedError(f"{where} refused the login: {words}; check user and password of the setting")
+        case Fault.PERMISSION:
+            return AccessDeniedError(
+                f"{subject}{words}; grant the rights with: queue-pipeline script {queue or 'QUEUE'} --grant-to ACCOUNT"
+            )
+        case Fault.LAYOUT:
+            return LayoutChangedError(f"{subject}its columns changed since they were last looked at: {words}; try again")
+        case _:
+            return DatabaseError(f"{subject}{words}")

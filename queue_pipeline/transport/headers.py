@@ -1,0 +1,165 @@
+"""The wire format of message headers, and the only place that knows a header's name.
+
+Formats follow NServiceBus: 28-character timestamps, `True`/`False`, .NET time spans, and one flat JSON
+object of strings a message.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import socket
+import sys
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from queue_pipeline.transport.errors import InvalidMessageError
+
+MESSAGE_ID: Final = "NServiceBus.MessageId"
+CORRELATION_ID: Final = "NServiceBus.CorrelationId"
+CONVERSATION_ID: Final = "NServiceBus.ConversationId"
+MESSAGE_INTENT: Final = "NServiceBus.MessageIntent"
+ENCLOSED_MESSAGE_TYPES: Final = "NServiceBus.EnclosedMessageTypes"
+CONTENT_TYPE: Final = "NServiceBus.ContentType"
+REPLY_TO_ADDRESS: Final = "NServiceBus.ReplyToAddress"
+ORIGINATING_ENDPOINT: Final = "NServiceBus.OriginatingEndpoint"
+ORIGINATING_MACHINE: Final = "NServiceBus.OriginatingMachine"
+ORIGINATING_HOST_ID: Final = "$.diagnostics.originating.hostid"
+TIME_SENT: Final = "NServiceBus.TimeSent"
+TIME_TO_BE_RECEIVED: Final = "NServiceBus.TimeToBeReceived"
+DELIVER_AT: Final = "NServiceBus.DeliverAt"
+FORWARD_DESTINATION: Final = "NServiceBus.SqlServer.ForwardDestination"
+FAILED_QUEUE: Final = "NServiceBus.FailedQ"
+TIME_OF_FAILURE: Final = "NServiceBus.TimeOfFailure"
+EXCEPTION_TYPE: Final = "NServiceBus.ExceptionInfo.ExceptionType"
+EXCEPTION_MESSAGE: Final = "NServiceBus.ExceptionInfo.Message"
+EXCEPTION_STACK_TRACE: Final = "NServiceBus.ExceptionInfo.StackTrace"
+
+_TIMESTAMP_LENGTH: Final = 28
+_NEEDS_ESCAPE = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
+_TIME_SPAN = re.compile(r"(-)?(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,7}))?\Z")
+
+
+def encode(headers: Mapping[str, str]) -> str:
+    """Headers as the JSON text of the Headers column, escaped the way the reference writes it."""
+    for name, value in headers.items():
+        if type(name) is not str or type(value) is not str:
+            raise InvalidMessageError(
+                f"header {name!r} of message {headers.get(MESSAGE_ID, '(no id)')} is {type(value).__name__}, not text; "
+                "an NServiceBus endpoint would dead-letter the message: convert the value to str"
+            )
+    text = json.dumps(headers, ensure_ascii=False, separators=(",", ":")).replace("/", "\\/")
+    return text if text.isascii() else _NEEDS_ESCAPE.sub(_surrogate_pair, text)
+
+
+def decode(text: str | None) -> dict[str, str]:
+    """The headers of a stored row; null values count as absent. Raises ValueError when it is no flat JSON object."""
+    if not text:
+        return {}
+    try:
+        parsed = json.loads(text)
+    except RecursionError:
+        raise ValueError("headers are nested too deeply to be a flat JSON object") from None
+    if not isinstance(parsed, dict):
+        raise ValueError(f"headers are a JSON {type(parsed).__name__}, not an object")
+    for name, value in parsed.items():
+        if value is not None and not isinstance(value, str):
+            raise ValueError(f"header {name!r} is a JSON {type(value).__name__}, not a string")
+    return {name: value for name, value in parsed.items() if value is not None}
+
+
+def format_timestamp(moment: datetime) -> str:
+    """A UTC instant as `yyyy-MM-dd HH:mm:ss:ffffff Z`."""
+    if moment.tzinfo is None:
+        raise ValueError("a naive datetime has no instant; give it a time zone")
+    utc = moment.astimezone(UTC)
+    return f"{utc.year:04d}-{utc:%m-%d %H:%M:%S}:{utc.microsecond:06d} Z"
+
+
+def parse_timestamp(text: str) -> datetime:
+    """The instant of a 28-character timestamp; digits are read by position, as the reference does."""
+    if len(text) != _TIMESTAMP_LENGTH:
+        raise ValueError(f"timestamp {text!r} has {len(text)} characters, not {_TIMESTAMP_LENGTH}")
+    fields = (text[0:4], text[5:7], text[8:10], text[11:13], text[14:16], text[17:19], text[20:26])
+    if not all(field.isascii() and field.isdigit() for field in fields):
+        raise ValueError(f"timestamp {text!r} is not of the form yyyy-MM-dd HH:mm:ss:ffffff Z")
+    year, month, day, hour, minute, second, microsecond = (int(field) for field in fields)
+    return datetime(year, month, day, hour, minute, second, microsecond, tzinfo=UTC)
+
+
+def format_time_span(span: timedelta) -> str:
+    """A duration in .NET's constant form, `[-][d.]hh:mm:ss[.fffffff]`."""
+    sign, magnitude = ("-", -span) if span < timedelta(0) else ("", span)
+    hours, rest = divmod(magnitude.seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    days = f"{magnitude.days}." if magnitude.days else ""
+    fraction = f".{magnitude.microseconds:06d}0" if magnitude.microseconds else ""
+    return f"{sign}{days}{hours:02d}:{minutes:02d}:{seconds:02d}{fraction}"
+
+
+def parse_time_span(text: str) -> timedelta:
+    """The duration of a .NET constant-form time span."""
+    match = _TIME_SPAN.match(text)
+    if match is None:
+        raise ValueError(f"time span {text!r} is not of the form [-][d.]hh:mm:ss[.fffffff]")
+    sign, days, hours, minutes, seconds, fraction = match.groups()
+    span = timedelta(
+        days=int(days or 0),
+        hours=int(hours),
+        minutes=int(minutes),
+        seconds=int(seconds),
+        microseconds=int((fraction or "").ljust(7, "0")[:6] or 0),
+    )
+    return -span if sign else span
+
+
+def format_bool(value: bool) -> str:
+    """A flag as .NET prints it."""
+    return "True" if value else "False"
+
+
+def standard_headers(
+    *,
+    message_type: str | None = None,
+    content_type: str = "application/json",
+    intent: str = "Send",
+    endpoint: str | None = None,
+    reply_to: str | None = None,
+    message_id: str | None = None,
+    sent_at: datetime | None = None,
+) -> dict[str, str]:
+    """The headers of a new message that starts its own conversation; callers overwrite what they know better."""
+    identity = message_id or str(uuid.uuid4())
+    headers = {
+        MESSAGE_ID: identity,
+        CORRELATION_ID: identity,
+        CONVERSATION_ID: str(uuid.uuid4()),
+        MESSAGE_INTENT: intent,
+        CONTENT_TYPE: content_type,
+        TIME_SENT: format_timestamp(sent_at or datetime.now(UTC)),
+        ORIGINATING_ENDPOINT: endpoint or "queue_pipeline",
+        ORIGINATING_MACHINE: socket.gethostname(),
+        ORIGINATING_HOST_ID: host_id(),
+    }
+    if message_type is not None:
+        headers[ENCLOSED_MESSAGE_TYPES] = message_type
+    if reply_to is not None:
+        headers[REPLY_TO_ADDRESS] = reply_to
+    return headers
+
+
+@functools.cache
+def host_id() -> str:
+    """A stable id of this program on this machine, 32 hexadecimal digits as ServiceControl demands."""
+    return uuid.uuid5(uuid.NAMESPACE_OID, f"queue_pipeline:{sys.prefix}:{socket.gethostname()}").hex
+
+
+def _surrogate_pair(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x10000:
+        return f"\\u{code:04X}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"

@@ -1,0 +1,182 @@
+"""Install: the tables of a queue, made once by an account that may create tables; run time needs none of this."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.addressing import (
+    CLAIMS_TABLE,
+    DELAYED_SUFFIX,
+    METRICS_TABLE,
+    OUTBOX_TABLE,
+    AddressBook,
+    QueueTable,
+)
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.dialect import Dialect
+from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
+from queue_pipeline.transport.statements import Command
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOptions:
+    """What to create beside the queue, and how."""
+
+    heap: bool = False
+    body_string: bool = False
+    metrics: bool = True
+    grant_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One table to be there at the end, and the statements that see to it."""
+
+    table: QueueTable
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What an installation found and made."""
+
+    table: str
+    created: bool
+
+
+def steps(
+    dialect: Dialect,
+    book: AddressBook,
+    queues: list[QueueTable],
+    plain_queues: list[QueueTable],
+    options: InstallOptions,
+) -> list[Step]:
+    """Everything to create: full queues, plain ones (error, audit: a table and no more), and the shared tables."""
+    if options.heap and dialect.name != "sqlserver":
+        raise ConfigurationError(f"a heap is a choice of SQL Server's; leave --heap out on {dialect.name}")
+    if options.grant_to and dialect.name == "sqlite":
+        raise ConfigurationError("SQLite has no accounts; leave --grant-to out")
+    made: list[Step] = []
+    for queue in [*queues, *plain_queues]:
+        book.check_length(queue)
+        made.append(_queue_step(dialect, queue, options))
+        if queue in plain_queues:
+            continue
+        tables = book.claim_tables(queue)
+        delayed = book.sibling(queue, DELAYED_SUFFIX)
+        due_index = dialect.quote(f"{delayed.table}_Due")
+        create_delayed = dialect.statement(f"{queue.layout}/create_delayed", delayed=delayed, due_index=due_index)
+        made.append(_step(dialect, delayed, create_delayed, options))
+        create_claimed = dialect.statement(f"{queue.layout}/create_claimed", claimed=tables.claimed)
+        made.append(_step(dialect, tables.claimed, create_claimed, options))
+    shared = [("claims", CLAIMS_TABLE), ("outbox", OUTBOX_TABLE)] + (
+        [("metrics", METRICS_TABLE)] if options.metrics else []
+    )
+    for key, name in shared:
+        table = book.own(name)
+        index = dialect.quote(f"{name}_Queue")
+        create = dialect.statement(f"create_{key}", **{key: table, f"{key}_index": index})
+        made.append(_step(dialect, table, create, options))
+    return made
+
+
+def script(dialect: Dialect, made: list[Step]) -> str:
+    """The same DDL as a file that a DBA can read and run."""
+    separator = "\nGO\n" if dialect.name == "sqlserver" else "\n"
+    parts = []
+    for step in made:
+        parts.append(f"-- {step.table.canonical}")
+        parts += [command.text.rstrip(";") + ";" + separator for command in step.commands]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+class Installer:
+    """Creates what is missing, safely beside other installers, .NET ones included."""
+
+    def __init__(self, database: Database, book: AddressBook) -> None:
+        self._database = database
+        self._book = book
+
+    def install(
+        self,
+        queues: list[str | QueueAddress | QueueTable],
+        plain_queues: list[str | QueueAddress | QueueTable],
+        options: InstallOptions,
+    ) -> list[Installed]:
+        """Create every table that is missing; existing ones are left as they are."""
+        made = steps(
+            self._database.dialect,
+            self._book,
+            [self._book.resolve(queue) for queue in queues],
+            [self._book.resolve(queue) for queue in plain_queues],
+            options,
+        )
+        return list(self._run(made))
+
+    def _run(self, made: list[Step]) -> Iterator[Installed]:
+        for step in made:
+
+            def create(transaction: Transaction, step: Step = step) -> bool:
+                self._lock(transaction, step.table)
+                exists = self._database.dialect.statement("table_exists", queue=step.table)
+                created = not transaction.rows(exists)
+                for command in step.commands:
+                    for statement in self._database.dialect.split_script(command.text):
+                        transaction.execute(Command(statement, step.table.canonical))
+                return created
+
+            try:
+                created = self._database.run(create)
+            except QueuePipelineError as error:
+                error.add_note(f"while creating {step.table.canonical}")
+                raise
+            yield Installed(step.table.canonical, created)
+
+    def _lock(self, transaction: Transaction, table: QueueTable) -> None:
+        """Wait for other installers of the same table; SQLite's write lock does that by itself."""
+        dialect = self._database.dialect
+        if dialect.name == "postgresql":
+            transaction.rows(dialect.statement("install_lock", queue=table), (advisory_key(table.qualified),))
+        elif dialect.name == "sqlserver":
+            # An application lock belongs to one database; the reference names it after the qualified table.
+            resource = f"{table.qualified}_lock"[:255]
+            if transaction.count(dialect.statement("install_lock", queue=table), (resource,)) < 0:
+                raise QueuePipelineError(f"another installer holds the lock of {table.canonical}; try again")
+
+
+def advisory_key(qualified: str) -> int:
+    """The advisory lock of a table: the first 8 bytes, little-endian, of SHA-256 over its name in UTF-16."""
+    return int(struct.unpack("<q", hashlib.sha256(qualified.encode("utf-16-le")).digest()[:8])[0])
+
+
+def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> Step:
+    index = dialect.quote(f"{queue.table}_Expires")
+    name = "create_queue_heap" if options.heap else "create_queue"
+    commands = [dialect.statement(f"{queue.layout}/{name}", queue=queue, expires_index=index)]
+    if options.body_string:
+        commands.append(dialect.statement(f"{queue.layout}/add_body_string", queue=queue))
+    if options.grant_to:
+        sequence = dialect.quote(f"{queue.table}_seq_seq")
+        schema = dialect.quote(queue.schema or "")
+        commands.append(
+            dialect.statement(
+                f"{queue.layout}/grant",
+                queue=queue,
+                schema=schema,
+                sequence=f"{schema}.{sequence}",
+                account=dialect.quote(options.grant_to),
+            )
+        )
+    return Step(queue, tuple(commands))
+
+
+def _step(dialect: Dialect, table: QueueTable, create: Command, options: InstallOptions) -> Step:
+    commands = [create]
+    if options.grant_to:
+        schema, account = dialect.quote(table.schema or ""), dialect.quote(options.grant_to)
+        commands.append(dialect.statement("grant_table", table=table, schema=schema, account=account))
+    return Step(table, tuple(commands))

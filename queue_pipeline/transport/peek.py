@@ -1,0 +1,69 @@
+"""Peek: how much waits, and what it looks like, without taking anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.messages import from_row
+
+DEFAULT_MAX_RECORDS_TO_PEEK = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A waiting message as it is stored; `headers` is None when they cannot be read."""
+
+    id: str
+    row_version: int
+    expired: bool
+    headers: dict[str, str] | None
+    raw_headers: str
+    body: bytes
+
+
+class Peeker:
+    """Looks at a queue; takes no lock that a receiver would notice."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def peek(self, queue: QueueTable, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
+        """How many messages wait, counted up to a limit: the same work on a short queue and on a long one."""
+        if max_records_to_peek < 1:
+            raise ConfigurationError(f"queue {queue}: a peek of {max_records_to_peek} records; ask for at least one")
+        command = self._database.dialect.statement(f"{queue.layout}/peek", queue=queue)
+        return self._database.run(lambda own: own.count(command, (max_records_to_peek,)), write=False)
+
+    def show(self, queue: QueueTable, max_messages: int = 10) -> list[Shown]:
+        """The oldest messages, left where they are."""
+        if max_messages < 1:
+            raise ConfigurationError(f"queue {queue}: {max_messages} messages to show; ask for at least one")
+        dialect = self._database.dialect
+
+        def look(own: Transaction) -> list[Shown]:
+            columns = self._database.shapes.columns(own, queue)
+            command = dialect.statement(f"{queue.layout}/show", queue=queue, **dialect.optional_columns(columns, "q"))
+            return [_shown(*row) for row in own.rows(command, (max_messages,))]
+
+        return self._database.run(look, write=False)
+
+
+def _shown(
+    row_id: str,
+    row_version: int,
+    expires: Any,
+    now: Any,
+    header_text: str,
+    body: bytes | None,
+    correlation_id: str | None,
+    reply_to: str | None,
+) -> Shown:
+    try:
+        headers = from_row(row_id, row_version, header_text, body, correlation_id, reply_to).headers
+    except ValueError:
+        headers = None
+    return Shown(str(row_id).lower(), int(row_version), expires is not None and expires <= now, headers, header_text, bytes(body or b""))

@@ -1,0 +1,147 @@
+"""Receive: a batch taken from the head of a queue, under one of the four transaction modes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from queue_pipeline.transport.addressing import AddressBook, QueueTable
+from queue_pipeline.transport.claims import Claim, Claims
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.forwarding import Forwarder
+from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode, from_row
+from queue_pipeline.transport.send import Sender
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Received:
+    """The messages of one receive, and what its mode lets the caller do with them."""
+
+    queue: QueueTable
+    mode: TransactionMode
+    sender: Sender
+    messages: list[ReceivedMessage] = field(default_factory=list)
+    expired: int = 0
+    poisoned: int = 0
+    forwarded: int = 0
+    transaction: Transaction | None = None
+
+    def __iter__(self) -> Iterator[ReceivedMessage]:
+        """The messages, oldest first."""
+        return iter(self.messages)
+
+    def __len__(self) -> int:
+        """How many messages there are."""
+        return len(self.messages)
+
+    def send(self, operations: Iterable[Operation], *, isolated: bool = False) -> int:
+        """Send: with the receive where the mode says so, else at once; `isolated` sends at once in every mode."""
+        atomic = self.mode in (TransactionMode.SENDS_ATOMIC_WITH_RECEIVE, TransactionMode.TRANSACTION_SCOPE)
+        return self.sender.dispatch(operations, self.transaction if atomic and not isolated else None)
+
+    def execute(self, statement: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        """Run the caller's own SQL in the receiving transaction (mode transaction_scope only)."""
+        if self.mode is not TransactionMode.TRANSACTION_SCOPE or self.transaction is None:
+            raise ConfigurationError(
+                f"queue {self.queue}: own statements need the mode transaction_scope, not {self.mode.value}"
+            )
+        return self.transaction.rows(statement, parameters)
+
+
+class Receiver:
+    """Takes messages off a queue by deleting them."""
+
+    def __init__(self, database: Database, book: AddressBook, sender: Sender, claims: Claims, error_queue: str) -> None:
+        self._database = database
+        self._book = book
+        self._sender = sender
+        self._claims = claims
+        self._forwarder = Forwarder(database, book, sender, error_queue)
+
+    @contextlib.contextmanager
+    def receive(self, queue: QueueTable, max_messages: int, mode: TransactionMode) -> Iterator[Received]:
+        """Up to `max_messages` of the oldest messages that nobody else holds; none when the queue is empty.
+
+        Leaving the block commits; an exception rolls back and the messages are in the queue again (except in mode
+        `unreliable`, where they were gone before the block began).
+        """
+        if max_messages < 1:
+            raise ConfigurationError(f"queue {queue}: a batch of {max_messages} messages; ask for at least one")
+        batch = Received(queue, mode, self._sender)
+        if mode is TransactionMode.UNRELIABLE:
+            self._database.run(lambda transaction: self._fill(transaction, batch, max_messages))
+            yield batch
+        elif mode is TransactionMode.RECEIVE_ONLY and not self._database.dialect.locks_rows:
+            with self._by_claim(batch, max_messages):
+                yield batch
+        else:
+            with self._database.transaction() as transaction:
+                self._fill(transaction, batch, max_messages)
+                batch.transaction = transaction
+                yield batch
+                if mode is TransactionMode.TRANSACTION_SCOPE:
+                    # The caller may have failed and ignored a statement on the raw connection. PostgreSQL would then
+                    # answer COMMIT with a silent rollback; this asks whether the transaction is still alive.
+                    transaction.rows("SELECT 1")
+
+    def _fill(self, transaction: Transaction, batch: Received, max_messages: int) -> None:
+        """Take rows until there is something to hand over or the queue is empty; what is no message is dealt with."""
+        dialect = self._database.dialect
+        columns = self._database.shapes.columns(transaction, batch.queue)
+        command = dialect.statement(
+            f"{batch.queue.layout}/receive", queue=batch.queue, **dialect.optional_columns(columns, "deleted")
+        )
+        batch.messages.clear()
+        while not batch.messages:
+            rows = transaction.rows(command, (max_messages,))
+            if not rows:
+                return
+            for row in sorted(rows, key=lambda row: row[1]):
+                self._sort(transaction, batch, row)
+
+    def _sort(self, transaction: Transaction, batch: Received, row: Any) -> None:
+        row_id, row_version, expires, now, header_text, body, correlation_id, reply_to = row
+        try:
+            message = from_row(row_id, row_version, header_text, body, correlation_id, reply_to)
+        except ValueError as error:
+            logger.error(
+                "queue %s: message %s has unreadable headers (%s); moved to the error queue as it is",
+                batch.queue,
+                row_id,
+                error,
+            )
+            self._forwarder.dead_letter(transaction, str(row_id), header_text, body)
+            batch.poisoned += 1
+            return
+        if expires is not None and expires <= now:
+            batch.expired += 1
+        elif self._forwarder.forward(transaction, batch.queue, message):
+            batch.forwarded += 1
+        else:
+            batch.messages.append(message)
+
+    @contextlib.contextmanager
+    def _by_claim(self, batch: Received, max_messages: int) -> Iterator[None]:
+        """Where one writer locks the whole database, hold a claim instead of a transaction: others can go on."""
+        claim: Claim | None = self._claims.claim(batch.queue, "receive_only", max_messages)
+        if claim is None:
+            yield
+            return
+        try:
+            batch.messages, poison = self._claims.messages(claim)
+            if poison:
+                claim = self._claims.dead_letter(claim, [row_version for row_version, _ in poison])
+                batch.poisoned = len(poison)
+            yield
+        except BaseException:
+            if claim is not None:
+                self._claims.release(claim)
+            raise
+        if claim is not None:
+            self._claims.complete(claim)

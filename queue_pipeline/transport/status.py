@@ -1,0 +1,90 @@
+"""Status: a queue's figures for people and dashboards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.addressing import CLAIMS_TABLE, DELAYED_SUFFIX, AddressBook, QueueTable
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.statements import Command
+
+DEFAULT_MOST_COUNTED = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """One queue now. Counts stop at a limit; figures of tables that were not installed are None.
+
+    The age is that of the oldest message by the time that its sender wrote into it: the table itself keeps none.
+    """
+
+    queue: str
+    pending: int
+    capped: bool
+    oldest_seconds: float | None
+    expired: int
+    delayed: int | None
+    next_due_seconds: float | None
+    claims: int | None
+    claimed: int | None
+    abandoned_claims: int | None
+
+
+class StatusReader:
+    """Reads the figures of queues, and finds which queues there are."""
+
+    def __init__(self, database: Database, book: AddressBook) -> None:
+        self._database = database
+        self._book = book
+
+    def queues(self) -> list[QueueTable]:
+        """Every table in the default schema that has the shape of a queue."""
+        here = self._book.own(CLAIMS_TABLE)
+        command = self._database.dialect.statement("nservicebus/list_queues", queue=here)
+        rows = self._database.run(lambda own: own.rows(command, (here.schema or "",)), write=False)
+        return [self._book.resolve(QueueAddress(str(row[0]), here.schema, here.catalog)) for row in rows]
+
+    def status(self, queue: QueueTable, most_counted: int = DEFAULT_MOST_COUNTED) -> QueueStatus:
+        """The figures of one queue."""
+        return self._database.run(lambda own: self._read(own, queue, most_counted), write=False)
+
+    def _read(self, transaction: Transaction, queue: QueueTable, most: int) -> QueueStatus:
+        dialect = self._database.dialect
+        row = transaction.rows(dialect.statement(f"{queue.layout}/status", queue=queue), (most, most))[0]
+        pending, expired, oldest_headers, now_milliseconds = row
+        delayed_table = self._book.sibling(queue, DELAYED_SUFFIX)
+        delayed = next_due = claims = claimed = abandoned = None
+        if self._exists(transaction, delayed_table):
+            command = dialect.statement(f"{queue.layout}/count_delayed", queue=queue, delayed=delayed_table)
+            delayed, next_due = transaction.rows(command, (most,))[0]
+        claims_table = self._book.own(CLAIMS_TABLE)
+        if self._exists(transaction, claims_table):
+            command = Command(dialect.statement("claim_totals", claims=claims_table).text, queue.canonical)
+            claims, claimed, abandoned = transaction.rows(command, (queue.canonical,))[0]
+        return QueueStatus(
+            queue.canonical,
+            int(pending),
+            int(pending) >= most,
+            _age_seconds(oldest_headers, int(now_milliseconds)),
+            int(expired),
+            delayed,
+            None if next_due is None else next_due / 1000,
+            claims,
+            None if claimed is None else int(claimed),
+            None if abandoned is None else int(abandoned),
+        )
+
+    def _exists(self, transaction: Transaction, table: QueueTable) -> bool:
+        return bool(transaction.rows(self._database.dialect.statement("table_exists", queue=table)))
+
+
+def _age_seconds(header_text: str | None, now_milliseconds: int) -> float | None:
+    try:
+        sent = wire.parse_timestamp(wire.decode(header_text).get(wire.TIME_SENT, ""))
+    except ValueError:
+        return None
+    now = datetime.fromtimestamp(now_milliseconds / 1000, UTC)
+    return max(0.0, round((now - sent).total_seconds(), 3))

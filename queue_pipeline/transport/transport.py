@@ -1,0 +1,190 @@
+"""The transport's front door: one object a database, a method for each thing that can be done to a queue."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.addressing import AddressBook, QueueTable
+from queue_pipeline.transport.claim_reader import ClaimReader
+from queue_pipeline.transport.claims import Claims
+from queue_pipeline.transport.database import Connect, Database, Transaction
+from queue_pipeline.transport.database_url import DatabaseUrl, default_database_url, parse_database_url
+from queue_pipeline.transport.delayed import DelayedMover
+from queue_pipeline.transport.forwarding import Forwarder
+from queue_pipeline.transport.index_audit import Finding, IndexAuditor
+from queue_pipeline.transport.install import Installed, Installer, InstallOptions
+from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
+from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
+from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, Purger
+from queue_pipeline.transport.receive import Received, Receiver
+from queue_pipeline.transport.send import Sender
+from queue_pipeline.transport.status import QueueStatus, StatusReader
+
+Queue = str | QueueAddress | QueueTable
+
+logger = logging.getLogger(__name__)
+_warned: set[tuple[str, str]] = set()
+
+
+class QueueTransport:
+    """Tables as queues on one database. Nothing is opened before the first use; safe to share between threads."""
+
+    def __init__(
+        self,
+        database: str | DatabaseUrl | None = None,
+        *,
+        schema: str | None = None,
+        catalog: str | None = None,
+        queue_schemas: Mapping[str, str] | None = None,
+        queue_catalogs: Mapping[str, str] | None = None,
+        error_queue: str = "error",
+        endpoint: str | None = None,
+        connect: Connect | None = None,
+    ) -> None:
+        """Say where the queues are.
+
+        `schema` and `catalog` are the defaults for addresses that name none, `queue_schemas` and `queue_catalogs`
+        override them for single tables; `endpoint` is the queue whose `.Delayed` table takes delayed sends;
+        `connect` supplies open connections in place of the transport's own.
+        """
+        url = parse_database_url(database) if isinstance(database, str) else database or default_database_url()
+        self.database = Database(url, connect)
+        self.error_queue = error_queue
+        self._schema = schema
+        self._catalog = catalog
+        self._queue_schemas = dict(queue_schemas or {})
+        self._queue_catalogs = dict(queue_catalogs or {})
+        self._endpoint = endpoint
+
+    @functools.cached_property
+    def book(self) -> AddressBook:
+        """Resolves addresses under this transport's defaults."""
+        return AddressBook(
+            self.database.dialect,
+            self._schema,
+            self._catalog or self.database.catalog,
+            self._queue_schemas,
+            self._queue_catalogs,
+        )
+
+    @functools.cached_property
+    def sender(self) -> Sender:
+        """Sends in transactions of the caller's."""
+        return Sender(self.database, self.book, self._endpoint)
+
+    @functools.cached_property
+    def claims(self) -> Claims:
+        """Claims, renews, completes, releases, splits and lists."""
+        forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
+        return Claims(self.database, self.book, self.sender, forwarder)
+
+    @functools.cached_property
+    def claim_reader(self) -> ClaimReader:
+        """Reads claims as Arrow record batches."""
+        return ClaimReader(self.database, self.book)
+
+    @functools.cached_property
+    def delayed(self) -> DelayedMover:
+        """Moves due messages."""
+        return DelayedMover(self.database, self.book)
+
+    def resolve(self, queue: Queue) -> QueueTable:
+        """The table that an address means here."""
+        return self.book.resolve(queue)
+
+    def install(
+        self,
+        *queues: Queue,
+        options: InstallOptions | None = None,
+        plain_queues: Iterable[Queue] | None = None,
+    ) -> list[Installed]:
+        """Create queues with all that belongs to them, and plain ones (by default the error queue)."""
+        plain = [self.error_queue] if plain_queues is None else list(plain_queues)
+        return Installer(self.database, self.book).install(list(queues), plain, options or InstallOptions())
+
+    def send(
+        self,
+        destination: Queue,
+        messages: OutgoingMessage | Iterable[OutgoingMessage],
+        transaction: Transaction | None = None,
+    ) -> int:
+        """Send one or many messages to one queue."""
+        return self.sender.send(destination, messages, transaction)
+
+    def dispatch(self, operations: Iterable[Operation], transaction: Transaction | None = None) -> int:
+        """Send messages to several queues, all or none."""
+        return self.sender.dispatch(operations, transaction)
+
+    def peek(self, queue: Queue, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
+        """How many messages wait, counted up to a limit."""
+        return Peeker(self.database).peek(self.resolve(queue), max_records_to_peek)
+
+    def show(self, queue: Queue, max_messages: int = 10) -> list[Shown]:
+        """The oldest messages, left where they are."""
+        return Peeker(self.database).show(self.resolve(queue), max_messages)
+
+    @contextlib.contextmanager
+    def receive(
+        self,
+        queue: Queue,
+        max_messages: int = 100,
+        mode: TransactionMode = TransactionMode.SENDS_ATOMIC_WITH_RECEIVE,
+    ) -> Iterator[Received]:
+        """A batch of messages under one of the four transaction modes; see `Receiver.receive`."""
+        table = self.resolve(queue)
+        self.warn_of_missing_indexes(table)
+        receiver = Receiver(self.database, self.book, self.sender, self.claims, self.error_queue)
+        with receiver.receive(table, max_messages, mode) as batch:
+            yield batch
+
+    def status(self, *queues: Queue) -> list[QueueStatus]:
+        """The figures of the given queues, or of every queue in the default schema."""
+        reader = StatusReader(self.database, self.book)
+        return [reader.status(self.resolve(queue)) for queue in queues or reader.queues()]
+
+    def purge(self, queue: Queue, batch: int = DEFAULT_PURGE_BATCH) -> int:
+        """Delete expired messages; returns how many."""
+        return Purger(self.database).purge(self.resolve(queue), batch)
+
+    def audit_indexes(self, *queues: Queue) -> list[Finding]:
+        """What is missing, outdated or bloated on the given queues, or on every queue in the default schema."""
+        tables: Iterable[Queue] = queues or StatusReader(self.database, self.book).queues()
+        auditor = IndexAuditor(self.database, self.book)
+        return [finding for queue in tables for finding in auditor.audit(self.resolve(queue))]
+
+    def warn_of_missing_indexes(self, queue: Queue) -> None:
+        """Log missing indexes, once a process and queue; a check that fails is a warning too, never an error."""
+        table = self.resolve(queue)
+        key = (str(self.database.url), table.qualified)
+        if key in _warned:
+            return
+        _warned.add(key)
+        for finding in IndexAuditor(self.database, self.book).missing_indexes(table):
+            logger.warning("%s", finding)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A transaction in which the caller sends, together with statements of its own."""
+        with self.database.transaction() as transaction:
+            yield transaction
+
+    def enlist(self, connection: Any) -> Transaction:
+        """The caller's own open connection, to send in a transaction that the caller ends."""
+        return self.database.enlist(connection)
+
+    def close(self) -> None:
+        """Close the idle connections; the transport can still be used and opens new ones."""
+        self.database.close()
+
+    def __enter__(self) -> QueueTransport:
+        """Use as a context manager to close the connections at the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the idle connections."""
+        self.close()

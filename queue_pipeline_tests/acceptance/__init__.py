@@ -1,0 +1,1 @@
+"""Tests through the front doors: the command line and Dagster."""

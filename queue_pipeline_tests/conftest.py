@@ -1,0 +1,102 @@
+"""Fixtures that the whole suite shares: one PostgreSQL cluster a session, one schema (or file) a test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyodbc
+import pytest
+
+from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline_tests.support.backends import SQLSERVER_VARIABLE, Backend, backend_names
+from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
+
+_numbers = itertools.count(1)
+
+
+def pytest_report_header() -> str:
+    server = "set" if os.environ.get(SQLSERVER_VARIABLE) else f"not run: {SQLSERVER_VARIABLE} is not set"
+    return f"databases: {', '.join(backend_names())}; T-SQL server: {server}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresCluster]:
+    with PostgresCluster(settings={"max_connections": "100"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=backend_names())
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    """Each test that asks for this runs on every database."""
+    yield from _open(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def sqlite(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    yield from _open("sqlite", request, tmp_path)
+
+
+@pytest.fixture
+def postgresql(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    yield from _open("postgresql", request, tmp_path)
+
+
+@pytest.fixture
+def sqlserver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    if not os.environ.get(SQLSERVER_VARIABLE):
+        pytest.skip(f"needs a T-SQL server: set {SQLSERVER_VARIABLE} to an ODBC connection string")
+    yield from _open("sqlserver", request, tmp_path)
+
+
+@pytest.fixture
+def transport(backend: Backend) -> QueueTransport:
+    """A transport with the queue `orders` and the error queue installed."""
+    transport = backend.transport()
+    transport.install("orders")
+    return transport
+
+
+@pytest.fixture
+def needs_row_locks(backend: Backend) -> None:
+    if not backend.skips_locked_rows:
+        pytest.skip(f"{'Babelfish ignores READPAST' if backend.is_babelfish else 'SQLite has one writer at a time'}")
+
+
+def _open(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    closers: list = []
+    try:
+        if name == "sqlite":
+            yield Backend(name, f"sqlite:///{tmp_path}/queues.db", None, closers=closers)
+        elif name == "postgresql":
+            cluster: PostgresCluster = request.getfixturevalue("postgres")
+            schema = f"test{next(_numbers)}"
+            cluster.run_sql(f"CREATE SCHEMA {schema}")
+            yield Backend(name, cluster.url(), schema, closers=closers)
+        else:
+            yield from _open_sqlserver(os.environ[SQLSERVER_VARIABLE], closers)
+    finally:
+        for close in closers:
+            close()
+
+
+def _open_sqlserver(connection_string: str, closers: list) -> Iterator[Backend]:
+    connection = pyodbc.connect(connection_string, autocommit=True)
+    schema = f"qp_test_{os.getpid()}_{next(_numbers)}"
+    connection.execute(f"CREATE SCHEMA {schema}")
+    version = connection.execute("SELECT @@VERSION").fetchall()[0][0]
+    try:
+        yield Backend("sqlserver", f"odbc:{connection_string}", schema, "Babelfish" in version, closers)
+    finally:
+        for close in closers:
+            close()
+        closers.clear()
+        tables = connection.execute(
+            "SELECT TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = ?", schema
+        ).fetchall()
+        for (table,) in tables:
+            connection.execute(f"DROP TABLE [{schema}].[{table.replace(']', ']]')}]")
+        connection.execute(f"DROP SCHEMA {schema}")
+        connection.close()

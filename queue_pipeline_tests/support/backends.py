@@ -1,0 +1,45 @@
+"""The databases that the integration suite runs on, and what each of them can do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from queue_pipeline.transport.transport import QueueTransport
+
+SQLSERVER_VARIABLE = "QUEUE_PIPELINE_TEST_SQLSERVER"
+
+
+def backend_names() -> list[str]:
+    """SQLite and PostgreSQL always, a T-SQL server where one is named."""
+    return ["sqlite", "postgresql"] + (["sqlserver"] if os.environ.get(SQLSERVER_VARIABLE) else [])
+
+
+@dataclass
+class Backend:
+    """One database with a schema of the test's own."""
+
+    name: str
+    url: str
+    schema: str | None
+    is_babelfish: bool = False
+    closers: list[Callable[[], None]] | None = None
+
+    def transport(self, **options: Any) -> QueueTransport:
+        """A transport in the test's schema; closed at the end of the test."""
+        transport = QueueTransport(self.url, **{"schema": self.schema, **options})
+        if self.closers is not None:
+            self.closers.append(transport.close)
+        return transport
+
+    @property
+    def skips_locked_rows(self) -> bool:
+        """Whether a receiver passes over rows that another holds."""
+        return self.name != "sqlite" and not self.is_babelfish
+
+    def sql(self, transport: QueueTransport, statement: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        """Run a statement of the test's own, committed at once."""
+        with transport.transaction() as transaction:
+            return transaction.rows(statement, parameters)

@@ -1,0 +1,1 @@
+"""Tests that need neither a database nor a network."""

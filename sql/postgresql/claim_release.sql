@@ -1,0 +1,5 @@
+-- Give a claim back: without an owner nobody can complete it, and the next receiver takes it over first.
+-- Parameters: claim id, owner, attempt.
+UPDATE {claims}
+SET owner = NULL, lease_until = clock_timestamp()
+WHERE claim_id = CAST(? AS uuid) AND owner = ? AND attempt = ?

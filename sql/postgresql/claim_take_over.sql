@@ -1,0 +1,17 @@
+-- Take over the oldest claim of a queue whose lease ran out or that was released. The attempt is what fences the former
+-- owner off. Parameters: owner, lease in milliseconds, queue.
+UPDATE {claims}
+SET
+    owner = ?,
+    attempt = attempt + 1,
+    claimed_at = clock_timestamp(),
+    lease_until = clock_timestamp() + CAST(? AS bigint) * INTERVAL '1 millisecond'
+WHERE claim_id = (
+    SELECT claim_id
+    FROM {claims}
+    WHERE queue = ? AND lease_until <= clock_timestamp()
+    ORDER BY first_row_version
+    LIMIT 1
+    FOR UPDATE SKIP LOCKED
+)
+RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version

@@ -1,0 +1,27 @@
+-- Claim: move the oldest messages that nobody else holds into the queue's .Claimed table, in one statement.
+-- Bounded by messages and by bytes (the first message is always taken, or one large message would block the queue);
+-- octet_length of a stored value does not read the value. Expired messages are dropped on the way.
+-- Parameters: most messages, most bytes, claim id.
+WITH head AS MATERIALIZED (
+    SELECT ctid, seq, octet_length(headers) + COALESCE(octet_length(body), 0) AS bytes
+    FROM {queue}
+    ORDER BY seq
+    LIMIT ?
+    FOR UPDATE SKIP LOCKED
+),
+sized AS (
+    SELECT ctid, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS before FROM head
+),
+taken AS (
+    DELETE FROM {queue}
+    WHERE ctid = ANY (ARRAY(SELECT ctid FROM sized WHERE before < ?))
+    RETURNING id, expires, headers, body, seq
+),
+kept AS (
+    INSERT INTO {claimed} (claim_id, id, expires, headers, body, seq)
+    SELECT CAST(? AS uuid), id, expires, headers, body, seq
+    FROM taken
+    WHERE expires IS NULL OR expires > (now() AT TIME ZONE 'UTC')
+    RETURNING seq, octet_length(headers) + COALESCE(octet_length(body), 0) AS bytes
+)
+SELECT (SELECT count(*) FROM taken), count(*), COALESCE(sum(bytes), 0), min(seq), max(seq) FROM kept

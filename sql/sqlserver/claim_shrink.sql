@@ -1,0 +1,6 @@
+-- Set what is left in a claim after part of it was split off or moved away, if it is still this owner's.
+-- Parameters: messages, bytes, first RowVersion, claim id, owner, attempt.
+UPDATE {claims}
+SET Messages = ?, Bytes = ?, FirstRowVersion = ?
+WHERE ClaimId = CAST(? AS uniqueidentifier) AND Owner = ? AND Attempt = ?;
+SELECT @@ROWCOUNT;
