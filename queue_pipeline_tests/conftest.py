@@ -94,7 +94,7 @@ def _open_sqlserver(connection_string: str, closers: list) -> Iterator[Backend]:
             close()
         closers.clear()
         tables = connection.execute(
-            "SELECT TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = ?", schema
+            "SELECT CAST(TABLE_NAME AS nvarchar(128)) FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = ?", schema
         ).fetchall()
         for (table,) in tables:
             connection.execute(f"DROP TABLE [{schema}].[{table.replace(']', ']]')}]")

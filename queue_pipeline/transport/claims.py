@@ -103,6 +103,25 @@ class Claims:
         if self._database.run(lambda own: own.count(command, _fence(claim))) != 1:
             raise _lost(claim)
 
+    def give_back(self, claim: Claim) -> int:
+        """Put a claim's messages back into the queue, for receivers that know nothing of claims.
+
+        They keep their place, except on SQL Server, where they go to the end. Returns how many there were.
+        """
+        tables = self._tables(claim)
+        dialect = self._database.dialect
+
+        def restore(transaction: Transaction) -> int:
+            self._pass_fence(transaction, claim)
+            names = dialect.optional_columns(self._database.shapes.columns(transaction, tables.queue))
+            command = dialect.statement(
+                f"{tables.queue.layout}/claim_return", queue=tables.queue, claimed=tables.claimed, **names
+            )
+            transaction.execute(command, (claim.claim_id,))
+            return transaction.count(self._statement(tables, "claim_drop"), (claim.claim_id,))
+
+        return self._database.run(restore)
+
     def complete(
         self,
         claim: Claim,
@@ -122,8 +141,7 @@ class Claims:
             if work is not None:
                 work(transaction)
             sent = self._sender.write(transaction, prepared)
-            drop = self._database.dialect.statement(f"{tables.queue.layout}/claim_drop", claimed=tables.claimed)
-            transaction.execute(drop, (claim.claim_id,))
+            transaction.execute(self._statement(tables, "claim_drop"), (claim.claim_id,))
             self._record(transaction, claim, sent, held)
             return sent
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 import sqlite3
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyodbc
 
 from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.circuit_breaker import CircuitBreaker
 from queue_pipeline.transport.database_url import DatabaseUrl
 from queue_pipeline.transport.dialect import Dialect
 from queue_pipeline.transport.dialects import DIALECTS
 from queue_pipeline.transport.dialects.odbc import open_odbc
 from queue_pipeline.transport.errors import (
     ConfigurationError,
+    DatabaseError,
     DatabaseUnavailableError,
     DoomedTransactionError,
     LayoutChangedError,
@@ -27,6 +31,8 @@ from queue_pipeline.transport.errors import (
 from queue_pipeline.transport.faults import Fault, translate
 from queue_pipeline.transport.pool import ConnectionPool
 from queue_pipeline.transport.statements import Command, load_statement
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Connect = Callable[[], Any]
@@ -69,6 +75,20 @@ class Transaction:
         """Run one statement for each of many rows, inside the driver."""
         with self._errors(command), contextlib.closing(self.connection.cursor()) as cursor:
             cursor.executemany(command.text, rows)
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        """Let the caller run statements of its own, and doom the transaction if one of them ended it unnoticed.
+
+        A failed statement ends the transaction on the server (PostgreSQL, SQL Server with XACT_ABORT). A caller that
+        ignores the error would then commit nothing, or only what came after it.
+        """
+        dialect, mark = self._database.dialect, f"queue_pipeline:{uuid.uuid4()}"
+        dialect.mark_scope(self, mark)
+        yield
+        if not self.doomed:
+            with contextlib.suppress(DatabaseError):
+                self.doomed = not dialect.scope_is_alive(self, mark)
 
     def _run(self, command: Command | str, parameters: Sequence[Any]) -> tuple[list[Any], int]:
         text = command if isinstance(command, str) else command.text
@@ -128,6 +148,12 @@ class Database:
         self._dialect = dialect or _dialect_of(url)
         self._pool = ConnectionPool(self._open, self._answers)
         self.shapes = Shapes(self)
+        self.breaker = CircuitBreaker(
+            on_armed=lambda error: logger.warning("%s", error),
+            on_triggered=lambda error: logger.critical("%s is still away: %s", url, error),
+            on_disarmed=lambda: logger.info("%s is back", url),
+        )
+        """Tells loops how long to wait while the database is away; deadlocks never arm it."""
         self._catalog: str | None = url.database if url.scheme == "mssql" else None
 
     @property
@@ -205,12 +231,16 @@ class Database:
     def _open(self) -> Any:
         try:
             if self._connect is None:
-                return self.dialect.connect(self.url)
-            connection = self._connect()
-            self._start_session(connection)
-            return connection
+                connection = self.dialect.connect(self.url)
+            else:
+                connection = self._connect()
+                self._start_session(connection)
         except DRIVER_ERRORS as error:
-            raise self._cannot_connect(error) from None
+            failure = self._cannot_connect(error)
+            self.breaker.failure(failure)
+            raise failure from None
+        self.breaker.success()
+        return connection
 
     def _start_session(self, connection: Any) -> None:
         """Give a connection from the caller's factory the session settings that the statements rely on."""

@@ -103,6 +103,14 @@ class Dialect(ABC):
         command = self.statement("nservicebus/move_due", queue=queue, delayed=delayed, **names)
         return transaction.count(command, (limit,))
 
+    def mark_scope(self, transaction: Transaction, mark: str) -> None:
+        """Mark a transaction in which the caller runs statements of its own, where the server needs that."""
+
+    def scope_is_alive(self, transaction: Transaction, mark: str) -> bool:
+        """Whether such a transaction is still the one that was begun; PostgreSQL refuses to answer in a failed one."""
+        transaction.rows("SELECT 1")
+        return True
+
     def optional_columns(self, columns: frozenset[str], source: str = "m") -> dict[str, str]:
         """What statements need to know of columns that some tables have and some have not; none by default."""
         return {}

@@ -72,6 +72,10 @@ class TransientDatabaseError(DatabaseError):
     exit_code = 4
 
 
+class AlreadyExistsError(DatabaseError):
+    """A table, index or column is there already: somebody else created it at the same moment."""
+
+
 class DoomedTransactionError(DatabaseError):
     """A statement failed inside a transaction and was ignored; the transaction was rolled back instead."""
 

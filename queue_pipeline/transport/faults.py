@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
+    AlreadyExistsError,
     DatabaseError,
     DatabaseUnavailableError,
     LayoutChangedError,
@@ -61,6 +62,8 @@ def translate(
             return QueueNotFoundError(queue, words)
         case Fault.MISSING_TABLE:
             return DatabaseError(f"{words}; create the tables with: queue-pipeline install QUEUE")
+        case Fault.EXISTS:
+            return AlreadyExistsError(f"{subject}{words}")
         case Fault.VICTIM:
             return TransientDatabaseError(f"{subject}the database asked for another try: {words}")
         case Fault.CONNECTION:

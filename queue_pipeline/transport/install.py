@@ -18,7 +18,7 @@ from queue_pipeline.transport.addressing import (
 )
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Dialect
-from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
+from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
 from queue_pipeline.transport.statements import Command
 
 
@@ -38,6 +38,8 @@ class Step:
 
     table: QueueTable
     commands: tuple[Command, ...]
+    body_string: tuple[Command, Command] | None = None
+    """The statement that adds the body as text, and the one that tells whether that was done already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def script(dialect: Dialect, made: list[Step]) -> str:
     parts = []
     for step in made:
         parts.append(f"-- {step.table.canonical}")
-        parts += [command.text.rstrip(";") + ";" + separator for command in step.commands]
+        commands = (*step.commands, step.body_string[0]) if step.body_string else step.commands
+        parts += [command.text.rstrip(";") + ";" + separator for command in commands]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -124,13 +127,20 @@ class Installer:
                 self._lock(transaction, step.table)
                 exists = self._database.dialect.statement("table_exists", queue=step.table)
                 created = not transaction.rows(exists)
-                for command in step.commands:
+                commands = list(step.commands)
+                if step.body_string is not None and (created or not transaction.rows(step.body_string[1])):
+                    commands.append(step.body_string[0])
+                for command in commands:
                     for statement in self._database.dialect.split_script(command.text):
                         transaction.execute(Command(statement, step.table.canonical))
                 return created
 
             try:
-                created = self._database.run(create)
+                try:
+                    created = self._database.run(create)
+                except AlreadyExistsError:
+                    # An installer that does not take our lock was quicker; what is missing is created now.
+                    created = self._database.run(create)
             except QueuePipelineError as error:
                 error.add_note(f"while creating {step.table.canonical}")
                 raise
@@ -157,8 +167,6 @@ def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) ->
     index = dialect.quote(f"{queue.table}_Expires")
     name = "create_queue_heap" if options.heap else "create_queue"
     commands = [dialect.statement(f"{queue.layout}/{name}", queue=queue, expires_index=index)]
-    if options.body_string:
-        commands.append(dialect.statement(f"{queue.layout}/add_body_string", queue=queue))
     if options.grant_to:
         sequence = dialect.quote(f"{queue.table}_seq_seq")
         schema = dialect.quote(queue.schema or "")
@@ -171,7 +179,13 @@ def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) ->
                 account=dialect.quote(options.grant_to),
             )
         )
-    return Step(queue, tuple(commands))
+    body_string = None
+    if options.body_string:
+        add, done = (
+            dialect.statement(f"{queue.layout}/{name}", queue=queue) for name in ("add_body_string", "body_string_exists")
+        )
+        body_string = (add, done)
+    return Step(queue, tuple(commands), body_string)
 
 
 def _step(dialect: Dialect, table: QueueTable, create: Command, options: InstallOptions) -> Step:

@@ -84,11 +84,8 @@ class Receiver:
             with self._database.transaction() as transaction:
                 self._fill(transaction, batch, max_messages)
                 batch.transaction = transaction
-                yield batch
-                if mode is TransactionMode.TRANSACTION_SCOPE:
-                    # The caller may have failed and ignored a statement on the raw connection. PostgreSQL would then
-                    # answer COMMIT with a silent rollback; this asks whether the transaction is still alive.
-                    transaction.rows("SELECT 1")
+                with transaction.scope() if mode is TransactionMode.TRANSACTION_SCOPE else contextlib.nullcontext():
+                    yield batch
 
     def _fill(self, transaction: Transaction, batch: Received, max_messages: int) -> None:
         """Take rows until there is something to hand over or the queue is empty; what is no message is dealt with."""
@@ -141,7 +138,7 @@ class Receiver:
             yield
         except BaseException:
             if claim is not None:
-                self._claims.release(claim)
+                self._claims.give_back(claim)
             raise
         if claim is not None:
             self._claims.complete(claim)

@@ -80,6 +80,9 @@ class PostgreSql(Dialect):
         """Classify by SQLSTATE; the driver reports a lost server under several."""
         state = str(error.args[0]) if error.args else ""
         words = str(error)
+        if state == "23505" and "_nsp_index" in words:
+            # Two installers created the same name at the same moment; IF NOT EXISTS does not cover that.
+            return Fault.EXISTS
         if state in _FAULTS:
             return _FAULTS[state]
         if "password authentication failed" in words or "authentication failed" in words:

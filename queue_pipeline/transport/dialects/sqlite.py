@@ -61,7 +61,7 @@ class Sqlite(Dialect):
         words = str(error)
         if words.startswith("no such table"):
             return Fault.MISSING_TABLE
-        if "already exists" in words:
+        if "already exists" in words or words.startswith("duplicate column name"):
             return Fault.EXISTS
         return Fault.CONNECTION if "closed database" in words else Fault.OTHER
 
@@ -84,6 +84,10 @@ class Sqlite(Dialect):
     def insert(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
         """One prepared statement, run for each row inside the library."""
         transaction.execute_many(command, rows)
+
+    def scope_is_alive(self, transaction: Transaction, mark: str) -> bool:
+        """A failed statement is undone alone, but a few failures (a full disk) end the transaction."""
+        return bool(transaction.connection.in_transaction)
 
     def take_claim(
         self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds

@@ -89,8 +89,8 @@ class SqlServer(Dialect):
         number = native_number(error)
         state = str(error.args[0]) if error.args else ""
         words = str(error)
-        legacy = ("recoverable", "correlationid", "replytoaddress")
-        if (number in (207, 515) or state in ("42S22", "23000")) and any(name in words.lower() for name in legacy):
+        about_column = number in (207, 515) or "column" in words
+        if about_column and any(name in words.lower() for name in ("recoverable", "correlationid", "replytoaddress")):
             return Fault.LAYOUT
         if number in _FAULTS:
             return _FAULTS[number]
@@ -142,6 +142,14 @@ class SqlServer(Dialect):
 
     def _insert_part(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
         transaction.execute(command.repeated(len(rows)), [value for row in rows for value in row])
+
+    def mark_scope(self, transaction: Transaction, mark: str) -> None:
+        """Take a lock that ends with the transaction."""
+        transaction.rows(self.statement("scope_open"), (mark,))
+
+    def scope_is_alive(self, transaction: Transaction, mark: str) -> bool:
+        """See whether the lock is still held."""
+        return bool(transaction.rows(self.statement("scope_check"), (mark,))[0][0] != "NoLock")
 
     def optional_columns(self, columns: frozenset[str], source: str = "m") -> dict[str, str]:
         """Recoverable must be written where it stands; what version 1 kept in columns is read where it stands."""

@@ -1,0 +1,143 @@
+import contextlib
+import os
+
+import pyodbc
+import pytest
+
+from queue_pipeline.transport import Operation, QueueAddress, QueueTransport, new_message
+from queue_pipeline.transport.database_url import odbc_pairs, odbc_string
+from queue_pipeline_tests.support.backends import SQLSERVER_VARIABLE
+
+
+@pytest.fixture
+def elsewhere(backend):
+    """A second schema on the same database; its name has an @ in it."""
+    if backend.name == "sqlite":
+        pytest.skip("SQLite has no schemas")
+    transport = backend.transport()
+    schema = f"{backend.schema}@"
+    quoted = transport.database.dialect.quote(schema)
+    backend.sql(transport, f"CREATE SCHEMA {quoted}")
+    yield schema
+    with contextlib.suppress(Exception):
+        for table in ("remote", "remote.Delayed", "remote.Claimed", "error"):
+            name = f"{quoted}.{transport.database.dialect.quote(table)}"
+            with contextlib.suppress(Exception):
+                backend.sql(transport, f"DROP TABLE {name}")
+        backend.sql(transport, f"DROP SCHEMA {quoted}")
+
+
+def install_remote(backend, schema):
+    remote = backend.transport(schema=schema)
+    remote.install(plain_queues=["remote", "error"])
+    return remote
+
+
+def test_an_address_names_its_schema(backend, elsewhere):
+    """AS-21, AS-22, AS-27: schema in the address, quoted, and with an @ in it."""
+    remote = install_remote(backend, elsewhere)
+    local = backend.transport()
+    canonical = remote.resolve("remote").canonical
+    assert elsewhere in canonical
+    local.send(canonical, new_message("by canonical address"))
+    local.send(QueueAddress("remote", elsewhere), new_message("by parts"))
+    assert remote.peek("remote") == 2
+
+
+def test_a_schema_override_for_one_queue_wins_over_the_address(backend, elsewhere):
+    """AS-24: per-queue override first, whatever the address says."""
+    remote = install_remote(backend, elsewhere)
+    local = backend.transport(queue_schemas={"remote": elsewhere})
+    local.send("remote", new_message("by override"))
+    local.send(QueueAddress("remote", "not_there"), new_message("override wins"))
+    assert remote.peek("remote") == 2
+
+
+def test_the_default_schema_is_used_for_addresses_without_one(backend, elsewhere):
+    """AS-23: the sender's own default."""
+    remote = install_remote(backend, elsewhere)
+    backend.transport(schema=elsewhere).send("remote", new_message("by default"))
+    assert remote.peek("remote") == 1
+
+
+def test_the_error_queue_can_be_in_another_schema(backend, elsewhere):
+    """AS-25, AP-01: by override and by address."""
+    remote = install_remote(backend, elsewhere)
+    local = backend.transport(error_queue=remote.resolve("error").canonical)
+    local.install("orders", plain_queues=[])
+    spoil(local, backend)
+    by_override = backend.transport(queue_schemas={"error": elsewhere})
+    spoil(by_override, backend)
+    assert remote.peek("error") == 2
+
+
+def spoil(transport, backend):
+    transport.send("orders", new_message("{}"))
+    column = "headers" if backend.name == "postgresql" else "Headers"
+    with transport.transaction() as transaction:
+        transaction.execute(f"UPDATE {transport.resolve('orders').qualified} SET {column} = 'broken'")
+    with transport.receive("orders") as batch:
+        assert batch.poisoned == 1
+
+
+@pytest.fixture
+def catalog(sqlserver):
+    """A second database on the same server."""
+    name = f"qp test {os.getpid()} &#"
+    string = os.environ[SQLSERVER_VARIABLE]
+    with contextlib.closing(pyodbc.connect(string, autocommit=True)) as connection:
+        try:
+            connection.execute(f"CREATE DATABASE [{name}]")
+        except pyodbc.Error as error:
+            pytest.skip(f"this account cannot create a database here: {error.args[-1]}")
+        try:
+            yield name
+        finally:
+            connection.execute(f"DROP DATABASE [{name}]")
+
+
+def in_catalog(catalog):
+    pairs = dict(odbc_pairs(os.environ[SQLSERVER_VARIABLE]))
+    pairs = {key: value for key, value in pairs.items() if key.upper() != "DATABASE"} | {"DATABASE": catalog}
+    return QueueTransport("odbc:" + odbc_string(pairs))
+
+
+def test_messages_and_replies_cross_catalogs_on_one_connection(sqlserver, catalog):
+    """AS-30, AS-33: three-part names, special characters in the catalog's name."""
+    local = sqlserver.transport()
+    local.install("orders")
+    with in_catalog(catalog) as remote:
+        remote.install("sales")
+        address = remote.resolve("sales").canonical
+        assert address == f"sales@[dbo]@[{catalog}]"
+        local.send(address, new_message("over there"))
+        with remote.receive("sales") as batch:
+            assert [message.body for message in batch] == [b"over there"]
+            batch.send([Operation(local.resolve("orders").canonical, new_message("reply"))])
+        assert [shown.body for shown in local.show("orders")] == [b"reply"]
+
+
+def test_the_error_queue_can_be_in_another_catalog(sqlserver, catalog):
+    """AS-31, AS-32: by option and by address."""
+    with in_catalog(catalog) as remote:
+        remote.install(plain_queues=["error"])
+        by_address = sqlserver.transport(error_queue=remote.resolve("error").canonical)
+        by_address.install("orders", plain_queues=[])
+        spoil(by_address, sqlserver)
+        by_option = sqlserver.transport(queue_catalogs={"error": catalog}, queue_schemas={"error": "dbo"})
+        spoil(by_option, sqlserver)
+        assert remote.peek("error") == 2
+
+
+def test_a_default_catalog_receives_what_names_none(sqlserver, catalog):
+    """AS-34, AS-35: queues are created and used in the default catalog, not in the connection's."""
+    local = sqlserver.transport(catalog=catalog, schema="dbo")
+    if sqlserver.is_babelfish:
+        with in_catalog(catalog) as remote:
+            remote.install("sales")
+    else:
+        local.install("sales")
+    local.send("sales", new_message("there"))
+    assert local.resolve("sales").canonical == f"sales@[dbo]@[{catalog}]"
+    with in_catalog(catalog) as remote:
+        assert remote.peek("sales") == 1

@@ -1,0 +1,2 @@
+-- As the installer makes it.
+CREATE INDEX {index} ON {delayed} (due);

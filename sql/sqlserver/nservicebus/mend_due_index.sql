@@ -1,0 +1,2 @@
+-- As the installer makes it.
+CREATE NONCLUSTERED INDEX {index} ON {delayed} ([Due]);

@@ -1,0 +1,2 @@
+-- Characters that are lost already stay lost; no later one is.
+ALTER TABLE {queue} ALTER COLUMN [Headers] nvarchar(max) NOT NULL;
