@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from queue_pipeline.transport.addressing import AddressBook
-from queue_pipeline.transport.claims import LAST_ROW_VERSION, Claim
+from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claim_store import LAST_ROW_VERSION
 from queue_pipeline.transport.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
 
 DEFAULT_PART_MESSAGES = 10_000
 DEFAULT_PART_BYTES = 8 * 1024 * 1024
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("row_version", pa.int64(), nullable=False),
-        pa.field("headers", pa.string(), nullable=False),
-        pa.field("body", pa.binary()),
-        pa.field("correlation_id", pa.string()),
-        pa.field("reply_to_address", pa.string()),
-    ]
-)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("row_version", pa.int64(), nullable=False),
+    pa.field("headers", pa.string(), nullable=False),
+    pa.field("body", pa.binary()),
+    pa.field("correlation_id", pa.string()),
+    pa.field("reply_to_address", pa.string()),
+]
+SCHEMA = pa.schema(_FIELDS)
 """The columns of a claimed message; headers are the stored JSON text, the last two what version 1 kept in columns."""
 
 
@@ -54,9 +54,7 @@ class ClaimReader:
         command = self._database.dialect.statement(
             f"{tables.queue.layout}/claim_parts", queue=tables.queue, claimed=tables.claimed
         )
-        rows = self._database.run(
-            lambda own: own.rows(command, (max_messages, max_bytes, claim.claim_id)), write=False
-        )
+        rows = self._database.run(lambda own: own.rows(command, (max_messages, max_bytes, claim.claim_id)), write=False)
         return [Part(int(first), int(last), int(messages), int(size)) for first, last, messages, size in rows]
 
     def read(

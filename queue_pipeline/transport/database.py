@@ -118,25 +118,33 @@ class Shapes:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._columns: dict[str, frozenset[str]] = {}
+        self._types: dict[str, dict[str, str]] = {}
 
     def columns(self, transaction: Transaction, queue: QueueTable) -> frozenset[str]:
         """The lower-case names of a queue table's columns; empty where every table is alike."""
+        return frozenset(self._look(transaction, queue))
+
+    def has_ascii_headers(self, transaction: Transaction, queue: QueueTable) -> bool:
+        """Whether the table is so old that its Headers column loses every character beyond its code page."""
+        return self._look(transaction, queue).get("headers") == "varchar"
+
+    def _look(self, transaction: Transaction, queue: QueueTable) -> dict[str, str]:
         dialect = self._database.dialect
         if not dialect.inspects_columns:
-            return frozenset()
-        known = self._columns.get(queue.qualified)
+            return {}
+        known = self._types.get(queue.qualified)
         if known is None:
             rows = transaction.rows(dialect.statement("columns", queue=queue))
             if not rows:
                 raise QueueNotFoundError(queue.canonical)
-            known = self._columns[queue.qualified] = frozenset(str(name).lower() for name, _ in rows)
+            known = {str(name).lower(): str(kind).lower() for name, kind, *_ in rows}
+            self._types[queue.qualified] = known
         return known
 
     def forget_if_changed(self, error: BaseException) -> None:
         """Look again next time, after an error that says that a column came or went."""
         if self._database.dialect.fault(error) is Fault.LAYOUT:
-            self._columns.clear()
+            self._types.clear()
 
 
 class Database:

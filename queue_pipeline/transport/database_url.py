@@ -37,7 +37,7 @@ class DatabaseUrl(BaseModel):
     user: str | None = None
     password: SecretStr | None = None
     database: str | None = None
-    options: dict[str, str] = Field(default_factory=dict, description="driver options, passed on as they are")
+    options: dict[str, str] = Field(default_factory=dict, repr=False, description="options for the driver")
     odbc: SecretStr | None = Field(default=None, description="a whole ODBC connection string")
 
     def __str__(self) -> str:
@@ -68,7 +68,9 @@ def parse_database_url(text: str) -> DatabaseUrl:
         raise ConfigurationError(f"{known}; use {FORMS}")
     if scheme == "odbc":
         if not odbc_pairs(rest):
-            raise ConfigurationError("odbc: needs a connection string such as odbc:DRIVER={PostgreSQL Unicode};SERVER=…")
+            raise ConfigurationError(
+                "odbc: needs a connection string, such as odbc:DRIVER={PostgreSQL Unicode};SERVER=…"
+            )
         return DatabaseUrl(scheme="odbc", odbc=SecretStr(rest))
     if scheme == "sqlite":
         return _parse_sqlite(rest)

@@ -34,7 +34,7 @@ class DelayedMover:
                 return total
 
     def next_due_seconds(self, queue: QueueTable) -> float | None:
-        """Seconds until the next message is due on the database's clock, negative when overdue; None when none waits."""
+        """Seconds until the next message is due on the database's clock, negative when overdue; None without one."""
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         command = self._database.dialect.statement(f"{queue.layout}/count_delayed", queue=queue, delayed=delayed)
         milliseconds = self._database.run(lambda own: own.rows(command, (1,)), write=False)[0][1]

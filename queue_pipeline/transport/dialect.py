@@ -103,7 +103,7 @@ class Dialect(ABC):
         command = self.statement("nservicebus/move_due", queue=queue, delayed=delayed, **names)
         return transaction.count(command, (limit,))
 
-    def mark_scope(self, transaction: Transaction, mark: str) -> None:
+    def mark_scope(self, transaction: Transaction, mark: str) -> None:  # noqa: B027
         """Mark a transaction in which the caller runs statements of its own, where the server needs that."""
 
     def scope_is_alive(self, transaction: Transaction, mark: str) -> bool:

@@ -75,6 +75,6 @@ def translate(
                 f"{subject}{words}; grant the rights with: queue-pipeline script {queue or 'QUEUE'} --grant-to ACCOUNT"
             )
         case Fault.LAYOUT:
-            return LayoutChangedError(f"{subject}its columns changed since they were last looked at: {words}; try again")
+            return LayoutChangedError(f"{subject}its columns changed since the last look at them: {words}; try again")
         case _:
             return DatabaseError(f"{subject}{words}")

@@ -55,9 +55,7 @@ class IndexAuditor:
             raise QueueNotFoundError(queue.canonical)
         if missing := missing_columns(self._database.dialect, described):
             lacks = ", ".join(missing)
-            raise ConfigurationError(
-                f"{queue} is no queue: its table lacks {lacks}; name the table of a queue"
-            )
+            raise ConfigurationError(f"{queue} is no queue: its table lacks {lacks}; name the table of a queue")
         return described, self._describe(transaction, self._book.sibling(queue, DELAYED_SUFFIX))
 
     def _describe(self, transaction: Transaction, table: QueueTable) -> TableDescription | None:

@@ -190,9 +190,7 @@ class Judge:
             "short_sequence",
             f"queue {queue.table}: its sequence ends at {limit:,}, and {used} of that is used",
             "every send fails for good when it is used up",
-            self._mend("row_version_type")
-            if sequence is None
-            else self._mend("sequence_type", sequence=sequence.name),
+            self._mend("row_version_type") if sequence is None else self._mend("sequence_type", sequence=sequence.name),
             Severity.WARNING if alarming else Severity.INFO,
         )
 
@@ -214,9 +212,7 @@ class Judge:
             return
         # PostgreSQL receives by an index, past the empty pages; SQL Server scans its heaps time and again.
         scans = self._dialect.name == "sqlserver"
-        cost = (
-            "receive and peek read all of them" if scans else "they take room, and a scan reads all of them"
-        )
+        cost = "receive and peek read all of them" if scans else "they take room, and a scan reads all of them"
         yield self._finding(
             "page_bloat",
             where,
@@ -225,9 +221,7 @@ class Judge:
             Severity.WARNING if scans else Severity.INFO,
         )
 
-    def _finding(
-        self, code: str, message: str, cost: str, mend: str, severity: Severity = Severity.WARNING
-    ) -> Finding:
+    def _finding(self, code: str, message: str, cost: str, mend: str, severity: Severity = Severity.WARNING) -> Finding:
         return Finding(self._queue.table.canonical, code, severity, message, cost, mend)
 
     def _mend(self, name: str, queue: QueueTable | None = None, **names: QueueTable | str) -> str:
@@ -249,6 +243,4 @@ class Judge:
     def _present_name(self, column: str) -> str:
         """The name of the index on a column, quoted, or the one that it would get."""
         index = self._queue.index_on(column, whole=False)
-        return self._dialect.quote(
-            index.name if index and index.name else self._usual_name(self._queue, column)
-        )
+        return self._dialect.quote(index.name if index and index.name else self._usual_name(self._queue, column))

@@ -81,7 +81,8 @@ def steps(
     for key, name in shared:
         table = book.own(name)
         index = dialect.quote(f"{name}_Queue")
-        create = dialect.statement(f"create_{key}", **{key: table, f"{key}_index": index})
+        names: dict[str, QueueTable | str] = {key: table, f"{key}_index": index}
+        create = dialect.statement(f"create_{key}", **names)
         made.append(_step(dialect, table, create, options))
     return made
 
@@ -181,10 +182,10 @@ def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) ->
         )
     body_string = None
     if options.body_string:
-        add, done = (
-            dialect.statement(f"{queue.layout}/{name}", queue=queue) for name in ("add_body_string", "body_string_exists")
+        body_string = (
+            dialect.statement(f"{queue.layout}/add_body_string", queue=queue),
+            dialect.statement(f"{queue.layout}/body_string_exists", queue=queue),
         )
-        body_string = (add, done)
     return Step(queue, tuple(commands), body_string)
 
 

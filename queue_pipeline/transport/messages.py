@@ -98,7 +98,7 @@ def check(message: OutgoingMessage, destination: str) -> None:
     live = message.time_to_be_received
     if live is not None and not timedelta(0) < live <= LONGEST_TIME_TO_LIVE:
         raise InvalidMessageError(
-            f"{subject}: a time to be received of {live} is not above zero and at most {LONGEST_TIME_TO_LIVE.days} days; "
+            f"{subject}: a time to be received of {live} is not above zero, or over {LONGEST_TIME_TO_LIVE.days} days; "
             "leave it out for a message that never expires"
         )
     if message.delay is None:

@@ -66,4 +66,5 @@ def _shown(
         headers = from_row(row_id, row_version, header_text, body, correlation_id, reply_to).headers
     except ValueError:
         headers = None
-    return Shown(str(row_id).lower(), int(row_version), expires is not None and expires <= now, headers, header_text, bytes(body or b""))
+    expired = expires is not None and expires <= now
+    return Shown(str(row_id).lower(), int(row_version), expired, headers, header_text, bytes(body or b""))

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.claims import Claim, Claims
+from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.forwarding import Forwarder
@@ -126,19 +127,29 @@ class Receiver:
     @contextlib.contextmanager
     def _by_claim(self, batch: Received, max_messages: int) -> Iterator[None]:
         """Where one writer locks the whole database, hold a claim instead of a transaction: others can go on."""
-        claim: Claim | None = self._claims.claim(batch.queue, "receive_only", max_messages)
+        claim = self._claim_messages(batch, max_messages)
         if claim is None:
             yield
             return
         try:
-            batch.messages, poison = self._claims.messages(claim)
-            if poison:
-                claim = self._claims.dead_letter(claim, [row_version for row_version, _ in poison])
-                batch.poisoned = len(poison)
             yield
         except BaseException:
-            if claim is not None:
-                self._claims.give_back(claim)
+            self._claims.give_back(claim)
             raise
-        if claim is not None:
-            self._claims.complete(claim)
+        self._claims.complete(claim)
+
+    def _claim_messages(self, batch: Received, max_messages: int) -> Claim | None:
+        """Claim until there is something to hand over or the queue is empty; poison goes to the error queue."""
+        while (claim := self._claims.claim(batch.queue, "receive_only", max_messages)) is not None:
+            batch.expired += claim.expired
+            batch.forwarded += claim.forwarded
+            try:
+                batch.messages, poison = self._claims.messages(claim)
+                left = self._claims.dead_letter(claim, [row for row, _ in poison]) if poison else claim
+            except BaseException:
+                self._claims.give_back(claim)
+                raise
+            batch.poisoned += len(poison)
+            if left is not None:
+                return left
+        return None

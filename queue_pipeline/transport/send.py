@@ -63,8 +63,11 @@ class Sender:
             if delayed:
                 command = dialect.statement(f"{table.layout}/store_delayed", queue=table, delayed=table)
             else:
-                names = dialect.optional_columns(self._database.shapes.columns(transaction, table))
+                shapes = self._database.shapes
+                names = dialect.optional_columns(shapes.columns(transaction, table))
                 command = dialect.statement(f"{table.layout}/send", queue=table, **names)
+                if shapes.has_ascii_headers(transaction, table):
+                    rows = [row._replace(headers=wire.to_ascii(row.headers)) for row in rows]
             dialect.insert(transaction, command, rows)
         return sum(len(rows) for _, _, rows in prepared)
 

@@ -6,11 +6,11 @@ import contextlib
 import functools
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.claim_reader import ClaimReader
+from queue_pipeline.transport.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.database import Connect, Database, Transaction
 from queue_pipeline.transport.database_url import DatabaseUrl, default_database_url, parse_database_url
@@ -24,6 +24,9 @@ from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, Purger
 from queue_pipeline.transport.receive import Received, Receiver
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.status import QueueStatus, StatusReader
+
+if TYPE_CHECKING:
+    from queue_pipeline.transport.claim_reader import ClaimReader
 
 Queue = str | QueueAddress | QueueTable
 
@@ -86,6 +89,9 @@ class QueueTransport:
     @functools.cached_property
     def claim_reader(self) -> ClaimReader:
         """Reads claims as Arrow record batches."""
+        # Arrow takes a third of a second to import, and most commands never read a claim.
+        from queue_pipeline.transport.claim_reader import ClaimReader
+
         return ClaimReader(self.database, self.book)
 
     @functools.cached_property
@@ -104,7 +110,7 @@ class QueueTransport:
         plain_queues: Iterable[Queue] | None = None,
     ) -> list[Installed]:
         """Create queues with all that belongs to them, and plain ones (by default the error queue)."""
-        plain = [self.error_queue] if plain_queues is None else list(plain_queues)
+        plain: list[Queue] = [self.error_queue] if plain_queues is None else list(plain_queues)
         return Installer(self.database, self.book).install(list(queues), plain, options or InstallOptions())
 
     def send(
@@ -141,6 +147,19 @@ class QueueTransport:
         receiver = Receiver(self.database, self.book, self.sender, self.claims, self.error_queue)
         with receiver.receive(table, max_messages, mode) as batch:
             yield batch
+
+    def claim(
+        self,
+        queue: Queue,
+        owner: str,
+        max_messages: int,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        lease_seconds: float = DEFAULT_LEASE_SECONDS,
+    ) -> Claim | None:
+        """The next batch of a queue, held until it is completed; see `Claims.claim`."""
+        table = self.resolve(queue)
+        self.warn_of_missing_indexes(table)
+        return self.claims.claim(table, owner, max_messages, max_bytes, lease_seconds)
 
     def status(self, *queues: Queue) -> list[QueueStatus]:
         """The figures of the given queues, or of every queue in the default schema."""

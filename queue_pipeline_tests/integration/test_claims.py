@@ -34,7 +34,11 @@ def numbers(transport, claim):
 def abandon(transport, backend, claim):
     """Let a claim's lease run out, as if its owner had died."""
     table, column = transport.book.own("QueueClaims").qualified, "lease_until"
-    past = {"postgresql": "now() - interval '1 second'", "sqlite": "0", "sqlserver": "DATEADD(second, -1, SYSUTCDATETIME())"}
+    past = {
+        "postgresql": "now() - interval '1 second'",
+        "sqlite": "0",
+        "sqlserver": "DATEADD(second, -1, SYSUTCDATETIME())",
+    }
     if backend.name != "postgresql":
         column = "LeaseUntil"
     with transport.transaction() as transaction:

@@ -16,7 +16,14 @@ def test_eight_takers_and_two_senders_share_a_queue_and_every_message_is_taken_o
     half = MESSAGES // 2
 
     def start(part, *numbers):
-        command = [sys.executable, "-m", "queue_pipeline_tests.support.traffic", part, postgresql.url, postgresql.schema]
+        command = [
+            sys.executable,
+            "-m",
+            "queue_pipeline_tests.support.traffic",
+            part,
+            postgresql.url,
+            postgresql.schema,
+        ]
         return subprocess.Popen([*command, *map(str, numbers)], stdout=subprocess.PIPE, text=True)
 
     takers = [start(part) for part in ("claim", "receive") for _ in range(4)]

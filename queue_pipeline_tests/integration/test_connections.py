@@ -106,7 +106,9 @@ def test_passwords_with_any_character_work_and_are_never_shown(postgres, passwor
     from urllib.parse import quote
 
     role = "odd_password"
-    postgres.run_sql(f"DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN PASSWORD '{password.replace(chr(39), chr(39) * 2)}'")
+    postgres.run_sql(
+        f"DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN PASSWORD '{password.replace(chr(39), chr(39) * 2)}'"
+    )
     url = postgres.url(user=role, password="PLACEHOLDER").replace("PLACEHOLDER", quote(password, safe=""))
     with QueueTransport(url) as transport, transport.transaction() as transaction:
         assert transaction.rows("SELECT current_user")[0][0] == role
@@ -212,7 +214,10 @@ def test_a_busy_sqlite_file_is_a_transient_error(sqlite, monkeypatch):
 def test_a_file_that_is_no_database_is_a_clear_error(tmp_path):
     path = tmp_path / "queues.db"
     path.write_bytes(b"this is no SQLite file, however long it may be; " * 50)
-    with QueueTransport(f"sqlite:///{path}") as transport, pytest.raises(DatabaseUnavailableError, match="not a database"):
+    with (
+        QueueTransport(f"sqlite:///{path}") as transport,
+        pytest.raises(DatabaseUnavailableError, match="not a database"),
+    ):
         transport.peek("orders")
 
 

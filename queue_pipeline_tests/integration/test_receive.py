@@ -273,7 +273,10 @@ def insert_raw(transport, backend, headers, body, identity="5f0d7f9c-6d0e-4d43-9
 
 def raw_bodies(transport, backend, queue):
     order = "seq" if backend.name == "postgresql" else "RowVersion"
-    return [row[0] for row in backend.sql(transport, f"SELECT body FROM {transport.resolve(queue).qualified} ORDER BY {order}")]
+    return [
+        row[0]
+        for row in backend.sql(transport, f"SELECT body FROM {transport.resolve(queue).qualified} ORDER BY {order}")
+    ]
 
 
 def test_what_version_1_kept_in_columns_is_used_where_the_headers_lack_it(sqlserver):

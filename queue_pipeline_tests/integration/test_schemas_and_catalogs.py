@@ -1,4 +1,5 @@
 import contextlib
+import itertools
 import os
 
 import pyodbc
@@ -7,6 +8,9 @@ import pytest
 from queue_pipeline.transport import Operation, QueueAddress, QueueTransport, new_message
 from queue_pipeline.transport.database_url import odbc_pairs, odbc_string
 from queue_pipeline_tests.support.backends import SQLSERVER_VARIABLE
+from queue_pipeline_tests.support.waiting import eventually
+
+_numbers = itertools.count(1)
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ def spoil(transport, backend):
 @pytest.fixture
 def catalog(sqlserver):
     """A second database on the same server."""
-    name = f"qp test {os.getpid()} &#"
+    name = f"qp test {os.getpid()}.{next(_numbers)} &#"
     string = os.environ[SQLSERVER_VARIABLE]
     with contextlib.closing(pyodbc.connect(string, autocommit=True)) as connection:
         try:
@@ -94,6 +98,16 @@ def catalog(sqlserver):
             yield name
         finally:
             connection.execute(f"DROP DATABASE [{name}]")
+
+
+def dropped(connection, name):
+    try:
+        connection.execute(f"DROP DATABASE [{name}]")
+    except pyodbc.Error as error:
+        if "in use" not in str(error):
+            raise
+        return False
+    return True
 
 
 def in_catalog(catalog):

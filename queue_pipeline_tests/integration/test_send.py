@@ -2,7 +2,14 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.transport import InstallOptions, Operation, OutgoingMessage, QueueAddress, TransactionMode, new_message
+from queue_pipeline.transport import (
+    InstallOptions,
+    Operation,
+    OutgoingMessage,
+    QueueAddress,
+    TransactionMode,
+    new_message,
+)
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import InvalidMessageError, LayoutChangedError, QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
@@ -49,9 +56,7 @@ def test_operations_are_stored_in_their_destinations_all_or_none(transport, back
 
 def test_messages_never_expire_unless_they_say_so(transport):
     """IT-08, IT-09: no time to live by default, and the diagnostic header alone does nothing."""
-    transport.send(
-        "orders", [new_message("1"), OutgoingMessage(b"2", {wire.TIME_TO_BE_RECEIVED: "00:00:00.0010000"})]
-    )
+    transport.send("orders", [new_message("1"), OutgoingMessage(b"2", {wire.TIME_TO_BE_RECEIVED: "00:00:00.0010000"})])
     assert [shown.expired for shown in transport.show("orders")] == [False, False]
 
 

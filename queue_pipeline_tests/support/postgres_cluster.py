@@ -33,9 +33,7 @@ def find_binaries(installed: Path = _INSTALLED) -> Path:
     """Find the programs of the newest PostgreSQL server that Debian's packages installed."""
     candidates = [path.parent for path in installed.glob("*/bin/postgres") if path.parts[-3].isdigit()]
     if not candidates:
-        raise PostgresClusterError(
-            f"no PostgreSQL server under {installed}; run scripts/bootstrap to install it"
-        )
+        raise PostgresClusterError(f"no PostgreSQL server under {installed}; run scripts/bootstrap to install it")
     return max(candidates, key=lambda path: int(path.parts[-2]))
 
 
@@ -154,9 +152,7 @@ class PostgresCluster:
         if self._user is not None:
             os.chown(password_file, self._user.pw_uid, self._user.pw_gid)
         options = ["-U", SUPERUSER, f"--pwfile={password_file}", "-A", "scram-sha-256", "-E", "UTF8"]
-        self._run(
-            ["initdb", "-D", str(self._data), *options, "--locale=C.UTF-8", "--no-sync"], as_server=True
-        )
+        self._run(["initdb", "-D", str(self._data), *options, "--locale=C.UTF-8", "--no-sync"], as_server=True)
         password_file.unlink()
 
     def _launch(self, port: int) -> None:
@@ -229,9 +225,7 @@ def _server_user() -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam("postgres")
     except KeyError:
-        raise PostgresClusterError(
-            "there is no user `postgres`; run scripts/bootstrap to install PostgreSQL"
-        ) from None
+        raise PostgresClusterError("there is no user `postgres`; run scripts/bootstrap to install PostgreSQL") from None
 
 
 def _free_port() -> int:

@@ -28,13 +28,14 @@ def send(transport: QueueTransport, first: int, last: int) -> None:
 
 def take(transport: QueueTransport, part: str) -> list[int]:
     """Take messages until both senders are done and nothing is left; every seventh batch fails first."""
-    orders, taken, batches = transport.resolve("orders"), [], 0
+    taken: list[int] = []
+    batches = 0
     while True:
         finished = transport.peek("done") >= 2
         batches += 1
         fail = batches % 7 == 0
         if part == "claim":
-            got = _claim(transport, orders, fail)
+            got = _claim(transport, fail)
         else:
             got = _receive(transport, fail)
         taken += got or []
@@ -42,8 +43,8 @@ def take(transport: QueueTransport, part: str) -> list[int]:
             return taken
 
 
-def _claim(transport: QueueTransport, orders: object, fail: bool) -> list[int]:
-    claim = transport.claims.claim(orders, f"process {id(transport)}", 180)  # type: ignore[arg-type]
+def _claim(transport: QueueTransport, fail: bool) -> list[int]:
+    claim = transport.claim("orders", f"process {id(transport)}", 180)
     if claim is None:
         return []
     if fail:

@@ -87,7 +87,8 @@ class PostgreSql(Dialect):
             return _FAULTS[state]
         if "password authentication failed" in words or "authentication failed" in words:
             return Fault.LOGIN
-        if state.startswith("08") or state in ("57P01", "57P02", "57P03") or "onnection" in words and "los" in words:
+        lost = "onnection" in words and "los" in words
+        if lost or state.startswith("08") or state in ("57P01", "57P02", "57P03"):
             return Fault.CONNECTION
         return Fault.OTHER
 

@@ -37,9 +37,7 @@ class Sqlite(Dialect):
             raise DatabaseUnavailableError(
                 f"the folder of {path} cannot be created: {error.strerror}; choose another path"
             ) from error
-        connection = sqlite3.connect(
-            path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
         for pragma in self.split_script(load_statement(self.name, "session")):
             connection.execute(pragma)
         return connection

@@ -153,9 +153,10 @@ class SqlServer(Dialect):
 
     def optional_columns(self, columns: frozenset[str], source: str = "m") -> dict[str, str]:
         """Recoverable must be written where it stands; what version 1 kept in columns is read where it stands."""
-        written = ("Id", "Recoverable", "Expires", "Headers", "Body")
+        recoverable = ("Recoverable",) if "recoverable" in columns else ()
+        written = ("Id", *recoverable, "Expires", "Headers", "Body")
         return {
-            "columns": ", ".join(self.quote(name) for name in written if name != "Recoverable" or "recoverable" in columns),
+            "columns": ", ".join(self.quote(name) for name in written),
             "correlation_id": f"{source}.[CorrelationId]" if "correlationid" in columns else "NULL",
             "reply_to_address": f"{source}.[ReplyToAddress]" if "replytoaddress" in columns else "NULL",
         }

@@ -1,0 +1,74 @@
+"""A claim as a value: what it holds, what makes one valid, and what it means to have lost it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
+
+DEFAULT_LEASE_SECONDS = 300.0
+LONGEST_LEASE_SECONDS = 24 * 60 * 60.0
+DEFAULT_MAX_BYTES = 1 << 40
+LONGEST_OWNER = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A batch in work: small, serialisable, and all that another process needs to go on with it."""
+
+    claim_id: str
+    queue: str
+    owner: str
+    attempt: int
+    messages: int
+    bytes: int
+    first_row_version: int
+    expired: int = 0
+    forwarded: int = 0
+
+    @property
+    def fence(self) -> tuple[str, str, int]:
+        """What must still be so in the database for its holder to act on it: id, owner and attempt."""
+        return self.claim_id, self.owner, self.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimStatus:
+    """A claim as the database has it; a negative lease has run out, no owner means that it was released."""
+
+    claim_id: str
+    queue: str
+    owner: str | None
+    attempt: int
+    messages: int
+    bytes: int
+    lease_seconds: float
+    age_seconds: float
+
+
+def lost(claim: Claim) -> ClaimLostError:
+    """The error of whoever acts on a claim that is no longer theirs."""
+    return ClaimLostError(
+        f"claim {claim.claim_id} of {claim.queue} is no longer held by {claim.owner} at attempt {claim.attempt}: "
+        "its lease ran out and another took it, or it was released; nothing was sent, whoever holds it now goes on"
+    )
+
+
+def check_claim(queue: QueueTable, owner: str, max_messages: int, max_bytes: int, lease_seconds: float) -> None:
+    """Refuse to ask for a claim that makes no sense."""
+    if max_messages < 1:
+        raise ConfigurationError(f"queue {queue}: a batch of {max_messages} messages; ask for at least one")
+    if max_bytes < 1:
+        raise ConfigurationError(f"queue {queue}: a batch of {max_bytes} bytes; ask for at least one")
+    if not 0 < len(owner) <= LONGEST_OWNER:
+        raise ConfigurationError(f"queue {queue}: the owner of a claim needs a name of 1 to {LONGEST_OWNER} characters")
+    check_lease(queue.canonical, lease_seconds)
+
+
+def check_lease(queue: str, lease_seconds: float) -> None:
+    """Refuse a lease that would be over at once, or never."""
+    if not 0 < lease_seconds <= LONGEST_LEASE_SECONDS:
+        raise ConfigurationError(
+            f"queue {queue}: a lease of {lease_seconds} s; choose more than 0 and at most {LONGEST_LEASE_SECONDS:.0f}"
+        )

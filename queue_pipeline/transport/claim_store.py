@@ -1,0 +1,127 @@
+"""The tables behind claims: each method is one step inside a transaction that `Claims` opens."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from queue_pipeline.transport.addressing import CLAIMS_TABLE, METRICS_TABLE, AddressBook, ClaimTables, QueueTable
+from queue_pipeline.transport.claim import Claim, ClaimStatus, lost
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.dialect import Bounds
+from queue_pipeline.transport.statements import Command
+
+LAST_ROW_VERSION = 2**63 - 1
+
+
+class ClaimStore:
+    """Reads and writes `QueueClaims`, `<queue>.Claimed` and `QueueMetrics`."""
+
+    def __init__(self, database: Database, book: AddressBook) -> None:
+        self._database = database
+        self._book = book
+        self._metrics: QueueTable | None = None
+        self._metrics_missing = False
+
+    def tables(self, claim: Claim) -> ClaimTables:
+        """The tables that a claim touches."""
+        return self._book.claim_tables(self._book.resolve(claim.queue))
+
+    def statement(self, tables: ClaimTables, name: str) -> Command:
+        """A statement on a queue's claimed messages."""
+        names = {"queue": tables.queue, "claimed": tables.claimed}
+        return self._database.dialect.statement(f"{tables.queue.layout}/{name}", **names)
+
+    def claims_statement(self, name: str, queue: str | None) -> Command:
+        """A statement on the claims themselves; an error about it names the queue."""
+        command = self._database.dialect.statement(name, claims=self._book.own(CLAIMS_TABLE))
+        return Command(command.text, queue)
+
+    def open(self, transaction: Transaction, claim: Claim, lease_milliseconds: int) -> None:
+        """Write the row of a new claim."""
+        figures = (claim.messages, claim.bytes, claim.first_row_version, lease_milliseconds)
+        transaction.execute(
+            self.claims_statement("claim_open", claim.queue), (claim.claim_id, claim.queue, claim.owner, *figures)
+        )
+
+    def pass_fence(self, transaction: Transaction, claim: Claim) -> int:
+        """End a claim if it is still its holder's; returns for how many milliseconds it was held."""
+        rows = transaction.rows(self.claims_statement("claim_fence", claim.queue), claim.fence)
+        if len(rows) != 1:
+            raise lost(claim)
+        return int(rows[0][0])
+
+    def release(self, transaction: Transaction, claim: Claim) -> None:
+        """Clear the owner, so that the next claimer takes it over."""
+        if transaction.count(self.claims_statement("claim_release", claim.queue), claim.fence) != 1:
+            raise lost(claim)
+
+    def take_over(
+        self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease_milliseconds: int
+    ) -> Claim | None:
+        """The oldest claim without a living owner, cut to size if it is larger than asked for."""
+        queue = tables.queue.canonical
+        rows = transaction.rows(self.claims_statement("claim_take_over", queue), (owner, lease_milliseconds, queue))
+        if not rows:
+            return None
+        claim_id, *fields = rows[0]
+        claim = Claim(str(claim_id).lower(), *fields)
+        if claim.messages <= bounds.messages and claim.bytes <= bounds.bytes:
+            return claim
+        parts = transaction.rows(self.statement(tables, "claim_parts"), (*bounds, claim.claim_id))
+        if len(parts) < 2:
+            return claim
+        first, rest = self.split_at(transaction, tables, claim, parts[0][1])
+        self.release(transaction, rest)
+        return first
+
+    def split_at(
+        self, transaction: Transaction, tables: ClaimTables, claim: Claim, last_kept: int
+    ) -> tuple[Claim, Claim]:
+        """Move the messages after a row version into a claim of their own."""
+        other = str(uuid.uuid4())
+        transaction.execute(self.statement(tables, "claim_split"), (other, claim.claim_id, last_kept))
+        messages, size, first = self.sizes(transaction, tables, other)
+        branch = self.claims_statement("claim_branch", claim.queue)
+        transaction.execute(branch, (other, messages, size, first, claim.claim_id))
+        kept = self.shrink(transaction, tables, claim)
+        if kept is None:
+            raise lost(claim)
+        return kept, replace(claim, claim_id=other, messages=messages, bytes=size, first_row_version=first)
+
+    def shrink(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> Claim | None:
+        """Bring the claim's row in line with the messages that are left; an empty claim is ended."""
+        messages, size, first = self.sizes(transaction, tables, claim.claim_id)
+        if messages == 0:
+            self.pass_fence(transaction, claim)
+            return None
+        changed = (messages, size, first, *claim.fence)
+        if transaction.count(self.claims_statement("claim_shrink", claim.queue), changed) != 1:
+            raise lost(claim)
+        return replace(claim, messages=messages, bytes=size, first_row_version=first)
+
+    def sizes(self, transaction: Transaction, tables: ClaimTables, claim_id: str) -> tuple[int, int, int]:
+        """Messages, bytes and first row version of what is left in a claim."""
+        row = transaction.rows(self.statement(tables, "claim_sizes"), (claim_id, 0, LAST_ROW_VERSION))[0]
+        return int(row[0]), int(row[1]), int(row[2] or 0)
+
+    def record(self, transaction: Transaction, claim: Claim, sent: int, held_milliseconds: int) -> None:
+        """Keep the figures of a completed claim, where the table for them was installed."""
+        dialect = self._database.dialect
+        if self._metrics is None and not self._metrics_missing:
+            table = self._book.own(METRICS_TABLE)
+            self._metrics_missing = not transaction.rows(dialect.statement("table_exists", queue=table))
+            self._metrics = None if self._metrics_missing else table
+        if self._metrics is None:
+            return
+        figures = (claim.attempt, claim.messages, claim.bytes, sent, held_milliseconds)
+        command = dialect.statement("metrics_record", queue=self._metrics, metrics=self._metrics)
+        transaction.execute(command, (claim.claim_id, claim.queue, claim.owner, *figures))
+
+    def list(self, transaction: Transaction, queue: str | None) -> list[ClaimStatus]:
+        """Every claim of a queue, or of all."""
+        rows = transaction.rows(self.claims_statement("claim_list", queue), (queue or "", queue or ""))
+        return [
+            ClaimStatus(str(row[0]).lower(), row[1], row[2], row[3], row[4], row[5], row[7] / 1000, row[8] / 1000)
+            for row in rows
+        ]
