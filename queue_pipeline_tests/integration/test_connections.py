@@ -242,7 +242,7 @@ def test_a_forked_child_does_not_use_the_parents_connections(postgresql):
 def test_errors_after_the_first_row_are_seen(sqlserver):
     """Every result is read to the end before the commit, so a late error is not committed over."""
     transport = sqlserver.transport()
-    with pytest.raises(Exception, match="(?i)zero"), transport.transaction() as transaction:
+    with pytest.raises(Exception, match=r"(?i)zero"), transport.transaction() as transaction:
         transaction.rows("SELECT 1 AS n; SELECT 1 / 0 AS n")
 
 

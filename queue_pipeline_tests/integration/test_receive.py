@@ -6,7 +6,7 @@ import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage, TransactionMode, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.errors import ConfigurationError, DoomedTransactionError, QueueNotFoundError
+from queue_pipeline.transport.errors import ConfigurationError, DatabaseError, DoomedTransactionError, QueueNotFoundError
 
 ALL_MODES = list(TransactionMode)
 TRANSACTIONAL = [mode for mode in TransactionMode if mode is not TransactionMode.UNRELIABLE]
@@ -142,9 +142,9 @@ def test_a_swallowed_error_never_commits_half_a_transaction(transport):
     with (
         pytest.raises(DoomedTransactionError),
         transport.receive("orders", mode=TransactionMode.TRANSACTION_SCOPE) as batch,
+        contextlib.suppress(DatabaseError),
     ):
-        with pytest.raises(Exception, match="no_such_table"):
-            batch.execute("INSERT INTO no_such_table VALUES (1)")
+        batch.execute("INSERT INTO no_such_table VALUES (1)")
     assert transport.peek("orders") == 1
 
 
@@ -266,7 +266,8 @@ def insert_raw(transport, backend, headers, body, identity="5f0d7f9c-6d0e-4d43-9
             past = "'2001-01-01'" if expired else "NULL"
             value = "NULL" if body is None else f"0x{body.hex()}"
             transaction.execute(
-                f"INSERT INTO {table} (Id, Recoverable, Expires, Headers, Body) VALUES ('{identity}', 1, {past}, ?, {value})",
+                f"INSERT INTO {table} (Id, Recoverable, Expires, Headers, Body) "
+                f"VALUES ('{identity}', 1, {past}, ?, {value})",
                 (headers,),
             )
 

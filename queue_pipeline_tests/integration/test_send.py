@@ -146,7 +146,7 @@ def test_sends_in_the_callers_transaction_appear_only_if_it_commits(transport):
 
 
 def test_sends_in_the_callers_transaction_are_independent_of_the_receive(transport, backend):
-    """AS-16, AS-19: inside a receive that fails, what the caller committed itself is sent, what it rolled back is not."""
+    """AS-16, AS-19: in a receive that fails, what the caller itself committed is sent and what it undid is not."""
     if backend.name == "sqlite":
         pytest.skip("SQLite has one writer: a second transaction cannot commit beside the open receive")
     transport.install("billing")

@@ -34,10 +34,7 @@ def take(transport: QueueTransport, part: str) -> list[int]:
         finished = transport.peek("done") >= 2
         batches += 1
         fail = batches % 7 == 0
-        if part == "claim":
-            got = _claim(transport, fail)
-        else:
-            got = _receive(transport, fail)
+        got = _claim(transport, fail) if part == "claim" else _receive(transport, fail)
         taken += got or []
         if not got and not fail and finished and not transport.claims.list() and not transport.peek("orders"):
             return taken
