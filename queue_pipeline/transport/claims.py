@@ -95,6 +95,15 @@ class Claims:
 
         return self._database.run(restore)
 
+    def give_back_abandoned(self, queue: QueueTable) -> int:
+        """Put the messages of all claims that nobody holds back into their queue, which claims will no longer serve."""
+        tables, everything = self._book.claim_tables(queue), Bounds(2**31 - 1, DEFAULT_MAX_BYTES)
+        lease = round(DEFAULT_LEASE_SECONDS * 1000)
+        owner, returned = f"give back {uuid.uuid4()}", 0
+        while claim := self._database.run(lambda own: self._store.take_over(own, tables, owner, everything, lease)):
+            returned += self.give_back(claim)
+        return returned
+
     def complete(
         self,
         claim: Claim,

@@ -265,9 +265,11 @@ class Database:
             raise self._cannot_connect(error) from None
 
     def _cannot_connect(self, error: BaseException) -> Exception:
-        fault = self._dialect.fault(error) if self._dialect else Fault.CONNECTION
-        if fault is Fault.OTHER:
-            fault = Fault.CONNECTION
+        # Before the first connection of an odbc: setting nobody knows which of the two it is: ask both.
+        dialects = [self._dialect] if self._dialect else [DIALECTS["postgresql"], DIALECTS["sqlserver"]]
+        telling = (Fault.LOGIN, Fault.MISSING_DATABASE, Fault.VICTIM, Fault.PERMISSION)
+        faults = [dialect.fault(error) for dialect in dialects]
+        fault = next((fault for fault in faults if fault in telling), Fault.CONNECTION)
         return translate(fault, error, queue=None, where=str(self.url), secrets=self.url.secrets())
 
     def _answers(self, connection: Any) -> bool:

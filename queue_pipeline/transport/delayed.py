@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 
 DEFAULT_MOVE_BATCH = 1_000
 
@@ -23,6 +23,7 @@ class DelayedMover:
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
 
         def move(transaction: Transaction) -> int:
+            self._require(transaction, queue, delayed)
             columns = self._database.shapes.columns(transaction, queue)
             return self._database.dialect.move_due(transaction, queue, delayed, columns, batch)
 
@@ -37,5 +38,16 @@ class DelayedMover:
         """Seconds until the next message is due on the database's clock, negative when overdue; None without one."""
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         command = self._database.dialect.statement(f"{queue.layout}/count_delayed", queue=queue, delayed=delayed)
-        milliseconds = self._database.run(lambda own: own.rows(command, (1,)), write=False)[0][1]
+
+        def look(transaction: Transaction) -> int | None:
+            self._require(transaction, queue, delayed)
+            milliseconds: int | None = transaction.rows(command, (1,))[0][1]
+            return milliseconds
+
+        milliseconds = self._database.run(look, write=False)
         return None if milliseconds is None else milliseconds / 1000
+
+    def _require(self, transaction: Transaction, queue: QueueTable, delayed: QueueTable) -> None:
+        """A plain queue has no delayed table; say so instead of claiming that the queue is missing."""
+        if not transaction.rows(self._database.dialect.statement("table_exists", queue=delayed)):
+            raise QueueNotFoundError(delayed.canonical, belongs_to=queue.canonical)

@@ -30,10 +30,19 @@ class QueueNotFoundError(QueuePipelineError):
 
     exit_code = 3
 
-    def __init__(self, queue: str, hint: str = "") -> None:
+    def __init__(self, queue: str, hint: str = "", belongs_to: str | None = None) -> None:
+        """Name the missing table, what the database said, and the queue to install if it is another one."""
         self.queue = queue
-        step = f"create it with: queue-pipeline install {_shell(queue)}"
+        step = f"create it with: queue-pipeline install {_shell(belongs_to or queue)}"
         super().__init__(f"queue {queue} does not exist; {step}{f' ({hint})' if hint else ''}")
+
+
+class SchemaNotFoundError(QueueNotFoundError):
+    """The schema of a queue does not exist; queues are created, schemas are not."""
+
+    def __init__(self, queue: str, words: str) -> None:
+        self.queue = queue
+        QueuePipelineError.__init__(self, f"queue {queue}: {words}; create the schema first, or name another")
 
 
 class DatabaseUnavailableError(QueuePipelineError):

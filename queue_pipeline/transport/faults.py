@@ -14,6 +14,7 @@ from queue_pipeline.transport.errors import (
     LayoutChangedError,
     QueueNotFoundError,
     QueuePipelineError,
+    SchemaNotFoundError,
     TransientDatabaseError,
 )
 
@@ -24,6 +25,8 @@ class Fault(enum.Enum):
     VICTIM = "deadlock or serialisation victim, or a busy database: try again without alarm"
     CONNECTION = "the connection or the server is gone"
     MISSING_TABLE = "a table does not exist"
+    MISSING_SCHEMA = "a schema does not exist"
+    MISSING_DATABASE = "the server has no such database"
     LAYOUT = "a column appeared or disappeared since the table was looked at"
     LOGIN = "user or password refused"
     PERMISSION = "a right is missing"
@@ -32,6 +35,7 @@ class Fault(enum.Enum):
 
 
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+_DRIVER_REMARK = re.compile(r"; Error while \w+ (?:the query|parameters)$")
 _SUFFIX = re.compile(r"\s*\((-?\d+)\)\s*\(SQL\w+\)\s*$")
 
 
@@ -39,7 +43,7 @@ def driver_message(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """The driver's own words in one line, without its bookkeeping and without any secret."""
     text = str(error.args[-1] if error.args else error)
     text = " ".join(_SUFFIX.sub("", text).split())
-    text = _PREFIX.sub("", text).removesuffix("; Error while executing the query").rstrip(" ;.")
+    text = _DRIVER_REMARK.sub("", _PREFIX.sub("", text)).removeprefix("ERROR: ").rstrip(" ;.")
     for secret in secrets:
         text = text.replace(secret, "***")
     return text
@@ -62,6 +66,10 @@ def translate(
             return QueueNotFoundError(queue, words)
         case Fault.MISSING_TABLE:
             return DatabaseError(f"{words}; create the tables with: queue-pipeline install QUEUE")
+        case Fault.MISSING_SCHEMA if queue is not None:
+            return SchemaNotFoundError(queue, words)
+        case Fault.MISSING_DATABASE:
+            return DatabaseUnavailableError(f"{where}: {words}; check the name of the database in the setting")
         case Fault.EXISTS:
             return AlreadyExistsError(f"{subject}{words}")
         case Fault.VICTIM:

@@ -81,7 +81,8 @@ def format_timestamp(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise ValueError("a naive datetime has no instant; give it a time zone")
     utc = moment.astimezone(UTC)
-    return f"{utc.year:04d}-{utc:%m-%d %H:%M:%S}:{utc.microsecond:06d} Z"
+    seconds, _, fraction = utc.isoformat(sep=" ", timespec="microseconds").removesuffix("+00:00").partition(".")
+    return f"{seconds}:{fraction} Z"
 
 
 def parse_timestamp(text: str) -> datetime:
@@ -146,7 +147,7 @@ def standard_headers(
         CONTENT_TYPE: content_type,
         TIME_SENT: format_timestamp(sent_at or datetime.now(UTC)),
         ORIGINATING_ENDPOINT: endpoint or "queue_pipeline",
-        ORIGINATING_MACHINE: socket.gethostname(),
+        ORIGINATING_MACHINE: machine_name(),
         ORIGINATING_HOST_ID: host_id(),
     }
     if message_type is not None:
@@ -157,9 +158,15 @@ def standard_headers(
 
 
 @functools.cache
+def machine_name() -> str:
+    """This machine's name, asked for once."""
+    return socket.gethostname()
+
+
+@functools.cache
 def host_id() -> str:
     """A stable id of this program on this machine, 32 hexadecimal digits as ServiceControl demands."""
-    return uuid.uuid5(uuid.NAMESPACE_OID, f"queue_pipeline:{sys.prefix}:{socket.gethostname()}").hex
+    return uuid.uuid5(uuid.NAMESPACE_OID, f"queue_pipeline:{sys.prefix}:{machine_name()}").hex
 
 
 def _surrogate_pair(match: re.Match[str]) -> str:

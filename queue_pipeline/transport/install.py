@@ -75,6 +75,8 @@ def steps(
         made.append(_step(dialect, delayed, create_delayed, options))
         create_claimed = dialect.statement(f"{queue.layout}/create_claimed", claimed=tables.claimed)
         made.append(_step(dialect, tables.claimed, create_claimed, options))
+    if not queues:
+        return made
     shared = [("claims", CLAIMS_TABLE), ("outbox", OUTBOX_TABLE)] + (
         [("metrics", METRICS_TABLE)] if options.metrics else []
     )

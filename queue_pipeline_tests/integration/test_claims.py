@@ -229,6 +229,18 @@ def test_messages_given_back_are_received_by_those_who_know_nothing_of_claims(tr
     assert is_empty(transport, backend)
 
 
+def test_abandoned_claims_are_given_back_and_held_ones_are_not(transport, backend, claims, orders):
+    send(transport, 6)
+    released, held, dead = (claims.claim(orders, "me", 2) for _ in range(3))
+    claims.release(released)
+    assert claims.give_back_abandoned(orders) == 2
+    assert [status.claim_id for status in claims.list()] == [held.claim_id, dead.claim_id]
+    abandon(transport, backend, dead)
+    assert claims.give_back_abandoned(orders) == 4
+    assert transport.peek("orders") == 6
+    assert is_empty(transport, backend)
+
+
 def test_messages_with_unreadable_headers_leave_a_claim_byte_for_byte(transport, backend, claims, orders):
     send(transport, 3)
     claim = claims.claim(orders, "me", 10)

@@ -123,6 +123,23 @@ def test_a_wrong_password_is_a_clear_error_without_the_password(postgres):
     assert "very-secret-guess" not in str(raised.value)
 
 
+def test_a_database_that_does_not_exist_is_named(postgres):
+    with (
+        QueueTransport(postgres.url("no_such_database")) as transport,
+        pytest.raises(DatabaseUnavailableError, match="no_such_database.*check the name of the database"),
+    ):
+        transport.peek("orders")
+
+
+def test_a_wrong_password_in_an_odbc_string_is_told_as_such(postgres):
+    port = postgres.url().rsplit(":", 1)[1].split("/")[0]
+    text = (
+        f"odbc:DRIVER={{PostgreSQL Unicode}};SERVER=127.0.0.1;PORT={port};DATABASE=postgres;UID=queue_pipeline;PWD=nope"
+    )
+    with QueueTransport(text) as transport, pytest.raises(AccessDeniedError, match="check user and password"):
+        transport.peek("orders")
+
+
 def test_an_unreachable_server_is_a_clear_error_and_arms_the_breaker(caplog):
     with QueueTransport("postgresql://user:secret@127.0.0.1:9/db") as transport:
         with pytest.raises(DatabaseUnavailableError, match=r"127\.0\.0\.1:9.*check that it runs"):

@@ -5,6 +5,7 @@ import pytest
 
 from queue_pipeline.transport import TransactionMode, new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -130,6 +131,13 @@ def test_delays_are_right_in_any_session_time_zone(postgresql, zone):
     assert move(transport) == 1
     assert 20 < transport.delayed.next_due_seconds(transport.resolve("orders")) <= 30
     assert [shown.expired for shown in transport.show("orders")] == [False, False]
+
+
+def test_a_queue_without_a_delayed_table_says_so(backend):
+    transport = backend.transport()
+    transport.install(plain_queues=["plain"])
+    with pytest.raises(QueueNotFoundError, match=r"plain\.Delayed.*queue-pipeline install.*plain"):
+        move(transport, "plain")
 
 
 def test_movers_do_not_wait_for_each_other(transport, backend, needs_row_locks):

@@ -83,9 +83,7 @@ def test_freshly_installed_queues_give_no_finding(backend, options):
     transport.install("orders", "my.Queue" if backend.name != "postgresql" else '"my.Queue"', options=options)
     assert transport.audit_indexes() == []
     with transport.transaction() as transaction:
-        columns = transaction.rows(
-            transport.database.dialect.statement("columns", queue=transport.resolve("orders"))
-        )
+        columns = transaction.rows(transport.database.dialect.statement("columns", queue=transport.resolve("orders")))
     types = {name.lower(): kind.lower() for name, kind in columns}
     assert types["headers"] == {"sqlserver": "nvarchar"}.get(backend.name, "text")
 
@@ -121,9 +119,7 @@ def test_an_index_of_another_name_serves_as_well(backend, transport):
 
 def test_names_that_need_quoting_are_audited_and_mended(backend):
     transport = backend.transport()
-    name = {"sqlite": 'it\'s "1"; x', "postgresql": '"It\'s ""1""; x"', "sqlserver": "It's 1; x"}[
-        backend.name
-    ]
+    name = {"sqlite": 'it\'s "1"; x', "postgresql": '"It\'s ""1""; x"', "sqlserver": "It's 1; x"}[backend.name]
     transport.install(name)
     assert codes(transport, name) == []
     table = transport.resolve(name)
@@ -199,14 +195,11 @@ def test_a_row_version_that_is_not_the_rowid_is_found_and_mended_with_all_messag
     transport = sqlite.transport()
     sqlite.sql(
         transport,
-        "CREATE TABLE orders (Id TEXT NOT NULL, Expires TEXT, Headers TEXT NOT NULL, Body BLOB, "
-        "RowVersion BIGINT)",
+        "CREATE TABLE orders (Id TEXT NOT NULL, Expires TEXT, Headers TEXT NOT NULL, Body BLOB, RowVersion BIGINT)",
     )
     for number, row_version in [(2, 20), (3, None), (1, 10)]:
         values = (str(number), "{}", b"%d" % number, row_version)
-        sqlite.sql(
-            transport, "INSERT INTO orders (Id, Headers, Body, RowVersion) VALUES (?, ?, ?, ?)", values
-        )
+        sqlite.sql(transport, "INSERT INTO orders (Id, Headers, Body, RowVersion) VALUES (?, ?, ?, ?)", values)
     by_code = {finding.code: finding for finding in transport.audit_indexes("orders")}
     assert set(by_code) == {"missing_row_version_index", "missing_expires_index", "wrong_column_type"}
     mend(transport, by_code["missing_row_version_index"])
@@ -325,9 +318,7 @@ def test_dead_rows_are_vacuumed_and_the_pages_that_stay_are_given_back(postgresq
 
 
 @pytest.mark.parametrize("sees_sequence", [True, False])
-def test_an_account_that_may_only_read_write_and_delete_can_audit(
-    postgresql, postgres, caplog, sees_sequence
-):
+def test_an_account_that_may_only_read_write_and_delete_can_audit(postgresql, postgres, caplog, sees_sequence):
     owner = postgresql.transport()
     table = reference_queue(postgresql, owner)
     owner.install("orders")
@@ -363,9 +354,7 @@ def test_an_account_that_may_only_read_write_and_delete_can_audit(
     ],
     ids=["1.x to 2.2.1", "2.2.2 to 2.2.5", "2.2.6 to 3.0", "3.1 to 6.0", "6.0.1 and later", "by hand"],
 )
-def test_tables_of_every_version_are_judged_by_what_they_lack(
-    sqlserver, headers, row_version, expires, expected
-):
+def test_tables_of_every_version_are_judged_by_what_they_lack(sqlserver, headers, row_version, expires, expected):
     """IT-01: the type of the headers column is told; varchar is a legacy of the first versions."""
     transport = sqlserver.transport()
     table = f"[{sqlserver.schema}].[orders]"

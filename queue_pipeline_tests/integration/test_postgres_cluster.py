@@ -61,9 +61,7 @@ def test_does_not_run_as_root(cluster: PostgresCluster) -> None:
 def test_gives_the_url_of_a_database_that_it_created(cluster: PostgresCluster) -> None:
     cluster.create_database('order "queue"')
     assert cluster.run_sql("SELECT current_database()", 'order "queue"') == 'order "queue"'
-    answer = subprocess.check_output(
-        ["psql", "-XAt", cluster.url('order "queue"'), "-c", "SELECT current_database()"]
-    )
+    answer = subprocess.check_output(["psql", "-XAt", cluster.url('order "queue"'), "-c", "SELECT current_database()"])
     assert answer.decode().strip() == 'order "queue"'
     assert cluster.url("db", "a:b", "c@d").endswith(f"//a%3Ab:c%40d@127.0.0.1:{cluster.port}/db")
 

@@ -6,7 +6,12 @@ import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage, TransactionMode, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.errors import ConfigurationError, DatabaseError, DoomedTransactionError, QueueNotFoundError
+from queue_pipeline.transport.errors import (
+    ConfigurationError,
+    DatabaseError,
+    DoomedTransactionError,
+    QueueNotFoundError,
+)
 
 ALL_MODES = list(TransactionMode)
 TRANSACTIONAL = [mode for mode in TransactionMode if mode is not TransactionMode.UNRELIABLE]

@@ -33,7 +33,8 @@ _FAULTS = {
     "40P01": Fault.VICTIM,
     "55P03": Fault.VICTIM,
     "42P01": Fault.MISSING_TABLE,
-    "3F000": Fault.MISSING_TABLE,
+    "3F000": Fault.MISSING_SCHEMA,
+    "3D000": Fault.MISSING_DATABASE,
     "42S02": Fault.MISSING_TABLE,
     "42P07": Fault.EXISTS,
     "42710": Fault.EXISTS,
@@ -85,8 +86,11 @@ class PostgreSql(Dialect):
             return Fault.EXISTS
         if state in _FAULTS:
             return _FAULTS[state]
-        if "password authentication failed" in words or "authentication failed" in words:
+        # A refused connection comes as 08001 whatever the reason was.
+        if "authentication failed" in words:
             return Fault.LOGIN
+        if 'database "' in words and "does not exist" in words:
+            return Fault.MISSING_DATABASE
         lost = "onnection" in words and "los" in words
         if lost or state.startswith("08") or state in ("57P01", "57P02", "57P03"):
             return Fault.CONNECTION

@@ -35,8 +35,9 @@ _FAULTS = {
     229: Fault.PERMISSION,
     230: Fault.PERMISSION,
     262: Fault.PERMISSION,
+    2760: Fault.MISSING_SCHEMA,
     18456: Fault.LOGIN,
-    4060: Fault.LOGIN,
+    4060: Fault.MISSING_DATABASE,
     40197: Fault.CONNECTION,
     40613: Fault.CONNECTION,
     233: Fault.CONNECTION,
@@ -94,7 +95,9 @@ class SqlServer(Dialect):
             return Fault.LAYOUT
         if number in _FAULTS:
             return _FAULTS[number]
-        # Babelfish reports a missing table in PostgreSQL's words.
+        # Babelfish reports what is missing in PostgreSQL's words.
+        if 'schema "' in words and "does not exist" in words:
+            return Fault.MISSING_SCHEMA
         if state == "42S02" or "Invalid object name" in words or ('relation "' in words and "does not exist" in words):
             return Fault.MISSING_TABLE
         if state == "40001":

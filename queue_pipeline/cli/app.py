@@ -1,0 +1,115 @@
+"""The command `queue-pipeline`: its global options, its subcommands, and its entry point."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+
+import click
+
+from queue_pipeline import __version__
+from queue_pipeline.cli import claims, install, look, maintain, receive, send
+from queue_pipeline.cli.failures import (
+    BROKEN_PIPE,
+    EXIT_CODES,
+    PROGRAM,
+    StderrLog,
+    report,
+    settle_stdout,
+)
+from queue_pipeline.cli.parameters import Text
+from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
+from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE, FORMS
+
+
+class App(click.Group):
+    """A group that ends quietly when the reader of its output goes away; click itself would answer with 1."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command, then make sure that its output was taken."""
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            raise click.exceptions.Exit(BROKEN_PIPE) from None
+
+
+@click.group(
+    cls=App,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=EXIT_CODES,
+    invoke_without_command=True,
+)
+@click.option(
+    "--database",
+    metavar="URL",
+    help=f"Where the queues are: {FORMS}. Default: ${ENVIRONMENT_VARIABLE}, else SQLite in .queue_pipeline/.",
+)
+@click.option("--schema", type=Text(), metavar="NAME", help="Schema of queues whose address names none.")
+@click.option("--catalog", type=Text(), metavar="NAME", help="SQL Server: database of queues whose address names none.")
+@click.option(
+    "--error-queue",
+    type=Text(),
+    metavar="NAME",
+    default=DEFAULT_ERROR_QUEUE,
+    show_default=True,
+    help="Where messages with unreadable headers go.",
+)
+@click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
+@shared_options
+@click.pass_context
+def app(
+    context: click.Context, database: str | None, schema: str | None, catalog: str | None, error_queue: str
+) -> None:
+    """Work with SQL tables used as message queues."""
+    session = context.ensure_object(Session)
+    session.database, session.schema, session.catalog = database, schema, catalog
+    session.error_queue = error_queue
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
+
+
+app.add_command(install.install)
+app.add_command(install.script)
+app.add_command(send.send)
+app.add_command(look.peek)
+app.add_command(look.show)
+app.add_command(look.status)
+app.add_command(receive.receive)
+app.add_command(maintain.purge)
+app.add_command(maintain.audit_indexes)
+app.add_command(maintain.move_due)
+app.add_command(claims.claims)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, by default the process's own; returns its exit code."""
+    session = Session()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character gets its code instead of ending the command half-way.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    with _warnings_on_stderr(session):
+        try:
+            code = app.main(arguments, prog_name=PROGRAM, standalone_mode=False, obj=session)
+        except (Exception, KeyboardInterrupt) as error:
+            code = report(error, session)
+    settle_stdout()
+    return code if isinstance(code, int) else 0
+
+
+@contextlib.contextmanager
+def _warnings_on_stderr(session: Session) -> Iterator[None]:
+    logger, handler = logging.getLogger("queue_pipeline"), StderrLog(session)
+    logger.addHandler(handler)
+    propagates, logger.propagate = logger.propagate, False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagates

@@ -1,0 +1,120 @@
+"""`install` and `script`: the tables of queues, created, or printed for whoever may create them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from queue_pipeline.cli.output import write, write_json, write_table
+from queue_pipeline.cli.parameters import Text, queues_argument
+from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport import install as ddl
+from queue_pipeline.transport.addressing import AddressBook, QueueTable
+from queue_pipeline.transport.database_url import DatabaseUrl
+from queue_pipeline.transport.dialects import DIALECTS
+from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.install import InstallOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DIALECT_OF_SCHEME = {"sqlite": "sqlite", "postgresql": "postgresql", "mssql": "sqlserver"}
+
+
+def table_options(command: F) -> F:
+    """What to create, the same for both commands."""
+    options = (
+        click.option("--heap", is_flag=True, help="SQL Server: a heap, as NServiceBus creates since 6.0.1."),
+        click.option("--body-string", is_flag=True, help="Add a column that shows the body as text."),
+        click.option("--no-metrics", is_flag=True, help="Leave out the table of completed batches."),
+        click.option("--grant-to", type=Text(), metavar="ACCOUNT", help="Let this account send, receive and claim."),
+        click.option("--plain", is_flag=True, help="No .Delayed and no .Claimed table: for audit queues."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@queues_argument
+@table_options
+@shared_options
+@pass_session
+def install(
+    session: Session,
+    queues: tuple[str, ...],
+    heap: bool,
+    body_string: bool,
+    no_metrics: bool,
+    grant_to: str | None,
+    plain: bool,
+) -> None:
+    """Create queues and the error queue.
+
+    Each queue comes with its .Delayed and .Claimed tables, and the schema with those that claims share.
+    What is already there is left as it is. Only this command needs an account that may create tables.
+    """
+    options = InstallOptions(heap, body_string, not no_metrics, grant_to)
+    with session.transport() as transport:
+        full, bare = _split(transport.book, queues, session.error_queue, plain)
+        installed = transport.install(*full, options=options, plain_queues=bare)
+    if session.json:
+        write_json({"tables": [{"table": done.table, "created": done.created} for done in installed]})
+    else:
+        rows = [(done.table, "created" if done.created else "already there") for done in installed]
+        write_table(("table", "state"), rows)
+
+
+@click.command()
+@queues_argument
+@table_options
+@click.option("--dialect", type=click.Choice(sorted(DIALECTS)), help="Default: that of the database setting.")
+@shared_options
+@pass_session
+def script(
+    session: Session,
+    queues: tuple[str, ...],
+    heap: bool,
+    body_string: bool,
+    no_metrics: bool,
+    grant_to: str | None,
+    plain: bool,
+    dialect: str | None,
+) -> None:
+    """Print the DDL of `install` for a DBA.
+
+    The names are the real ones. No database is asked.
+    """
+    options = InstallOptions(heap, body_string, not no_metrics, grant_to)
+    url = session.url()
+    chosen = DIALECTS[dialect or _dialect_name(url)]
+    catalog = session.catalog or (url.database if url.scheme == "mssql" and chosen.has_catalogs else None)
+    book = AddressBook(chosen, session.schema, catalog)
+    full, bare = _split(book, queues, session.error_queue, plain)
+    text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, options))
+    if session.json:
+        write_json({"dialect": chosen.name, "script": text})
+    else:
+        write(text)
+
+
+def _split(
+    book: AddressBook, queues: Sequence[str], error_queue: str, plain: bool
+) -> tuple[list[QueueTable], list[QueueTable]]:
+    """Full queues and bare ones, each once; the error queue is bare unless it is asked for by name."""
+    named = list(dict.fromkeys(book.resolve(queue) for queue in queues))
+    error = book.resolve(error_queue)
+    if plain:
+        return [], list(dict.fromkeys([*named, error]))
+    return named, [] if error in named else [error]
+
+
+def _dialect_name(url: DatabaseUrl) -> str:
+    try:
+        return _DIALECT_OF_SCHEME[url.scheme]
+    except KeyError:
+        raise ConfigurationError(
+            f"an {url.scheme}: setting does not say which dialect it is; "
+            f"add --dialect with one of {', '.join(sorted(DIALECTS))}"
+        ) from None

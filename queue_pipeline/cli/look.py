@@ -1,0 +1,137 @@
+"""`peek`, `show` and `status`: looking at queues without taking anything."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from queue_pipeline.cli.output import duration, write_json, write_lines, write_table
+from queue_pipeline.cli.parameters import POSITIVE, any_queues_argument, queue_argument, queues_argument
+from queue_pipeline.cli.rendering import body_document, write_message
+from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
+from queue_pipeline.transport.status import QueueStatus
+
+_STATUS_COLUMNS = (
+    "queue",
+    "pending",
+    "oldest",
+    "expired",
+    "delayed",
+    "next due",
+    "claimed",
+    "claims",
+    "abandoned",
+)
+
+
+@click.command()
+@queues_argument
+@click.option(
+    "--max-records-to-peek",
+    "limit",
+    type=POSITIVE,
+    metavar="N",
+    default=DEFAULT_MAX_RECORDS_TO_PEEK,
+    show_default=True,
+    help="Count no further than this.",
+)
+@shared_options
+@pass_session
+def peek(session: Session, queues: tuple[str, ...], limit: int) -> None:
+    """Count the messages that wait, up to a limit.
+
+    That is as quick on a long queue as on a short one, and takes no lock.
+    """
+    with session.transport() as transport:
+        tables = [transport.resolve(queue) for queue in queues]
+        counts = [(table.canonical, transport.peek(table, limit)) for table in tables]
+    if session.json:
+        found = [{"queue": queue, "count": count, "capped": count >= limit} for queue, count in counts]
+        write_json({"queues": found, "max_records_to_peek": limit})
+    else:
+        rows = [(queue, f"{count:,} or more" if count >= limit else f"{count:,}") for queue, count in counts]
+        write_table(("queue", "waiting"), rows, figures=("waiting",))
+
+
+@click.command()
+@queue_argument
+@click.option("--max", "limit", type=POSITIVE, metavar="N", default=10, show_default=True, help="Show so many.")
+@click.option("--headers", "with_headers", is_flag=True, help="Show the headers too.")
+@shared_options
+@pass_session
+def show(session: Session, queue: str, limit: int, with_headers: bool) -> None:
+    """Show the oldest messages and leave them where they are.
+
+    A body that is no text is shown in Base64. With --json the headers are always there.
+    """
+    with session.transport() as transport:
+        table = transport.resolve(queue)
+        messages = transport.show(table, limit)
+    if session.json:
+        write_json({"queue": table.canonical, "messages": [_document(message) for message in messages]})
+        return
+    for message in messages:
+        remarks = ["expired"] if message.expired else []
+        if message.headers is None:
+            remarks.append(f"headers cannot be read: {message.raw_headers!r}")
+        write_message(message.row_version, message.id, message.headers, message.body, *remarks, full=with_headers)
+    if not messages:
+        write_lines(f"no message waits in {table}")
+
+
+@click.command()
+@any_queues_argument
+@shared_options
+@pass_session
+def status(session: Session, queues: tuple[str, ...]) -> None:
+    """Show the figures of queues, or of all.
+
+    Without arguments these are all queues of the schema. Ages are those that senders wrote into their
+    messages. Claimed messages are in work; claims whose lease ran out, or that were given back, count as
+    abandoned until the next receiver takes them over. A dash stands for a table that was not installed.
+    """
+    with session.transport() as transport:
+        found = transport.status(*queues)
+    if session.json:
+        write_json({"queues": [asdict(figures) for figures in found]})
+    elif found:
+        write_table(_STATUS_COLUMNS, [_row(figures) for figures in found], figures=_STATUS_COLUMNS[1:])
+    else:
+        write_lines("no queue is here yet; create one with: queue-pipeline install QUEUE")
+
+
+def _document(message: Shown) -> dict[str, Any]:
+    headers = message.headers
+    document: dict[str, Any] = {
+        "id": message.id,
+        "row_version": message.row_version,
+        "message_id": message.id if headers is None else headers[wire.MESSAGE_ID],
+        "expired": message.expired,
+        "headers": headers,
+    }
+    if headers is None:
+        document["raw_headers"] = message.raw_headers
+    return document | body_document(message.body)
+
+
+def _row(figures: QueueStatus) -> tuple[object, ...]:
+    due = figures.next_due_seconds
+    return (
+        figures.queue,
+        f"{figures.pending:,}{' or more' if figures.capped else ''}",
+        duration(figures.oldest_seconds),
+        _figure(figures.expired),
+        _figure(figures.delayed),
+        "now" if due is not None and due <= 0 else duration(due),
+        _figure(figures.claimed),
+        _figure(figures.claims),
+        _figure(figures.abandoned_claims),
+    )
+
+
+def _figure(number: int | None) -> str | None:
+    return None if number is None else f"{number:,}"

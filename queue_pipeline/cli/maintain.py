@@ -1,0 +1,89 @@
+"""`purge`, `audit-indexes` and `move-due`: what keeps queues healthy."""
+
+from __future__ import annotations
+
+import click
+
+from queue_pipeline.cli.output import count_of, write_heading, write_json, write_lines, write_table
+from queue_pipeline.cli.parameters import POSITIVE, any_queues_argument, queues_argument
+from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport.delayed import DEFAULT_MOVE_BATCH
+from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH
+
+FOUND = 1
+
+
+@click.command()
+@queues_argument
+@click.option(
+    "--batch",
+    type=POSITIVE,
+    metavar="N",
+    default=DEFAULT_PURGE_BATCH,
+    show_default=True,
+    help="Messages a transaction.",
+)
+@shared_options
+@pass_session
+def purge(session: Session, queues: tuple[str, ...], batch: int) -> None:
+    """Delete the expired messages of queues; all others stay."""
+    with session.transport() as transport:
+        tables = [transport.resolve(queue) for queue in queues]
+        counts = [(table.canonical, transport.purge(table, batch)) for table in tables]
+    _write_counts(session, "deleted", counts)
+
+
+@click.command()
+@queues_argument
+@click.option(
+    "--batch",
+    type=POSITIVE,
+    metavar="N",
+    default=DEFAULT_MOVE_BATCH,
+    show_default=True,
+    help="Messages a transaction.",
+)
+@shared_options
+@pass_session
+def move_due(session: Session, queues: tuple[str, ...], batch: int) -> None:
+    """Move delayed messages that are due into their queues.
+
+    For queues without a running endpoint or pipeline, which do so by themselves.
+    """
+    with session.transport() as transport:
+        tables = [transport.resolve(queue) for queue in queues]
+        counts = [(table.canonical, transport.delayed.move_due(table, batch)) for table in tables]
+    _write_counts(session, "moved", counts)
+
+
+@click.command()
+@any_queues_argument
+@shared_options
+@click.pass_context
+def audit_indexes(context: click.Context, queues: tuple[str, ...]) -> None:
+    """Find missing, outdated or bloated indexes and tables.
+
+    Each finding says what it costs and how it is mended; the exit code is 1 when there are any. Without
+    arguments every queue of the schema is looked at.
+    """
+    session = context.ensure_object(Session)
+    with session.transport() as transport:
+        findings = transport.audit_indexes(*queues)
+    if session.json:
+        fields = ("queue", "code", "severity", "message", "cost", "mend")
+        write_json({"findings": [{name: getattr(finding, name) for name in fields} for finding in findings]})
+    for finding in () if session.json else findings:
+        write_heading(f"{finding.severity}: {finding.message} ({finding.code})")
+        mend = [f"    {line}" for line in finding.mend.splitlines()]
+        write_lines(f"  cost: {finding.cost}", "  mend:", *mend, "")
+    if not session.json:
+        write_lines(count_of(len(findings), "finding") if findings else "no findings")
+    if findings:
+        context.exit(FOUND)
+
+
+def _write_counts(session: Session, verb: str, counts: list[tuple[str, int]]) -> None:
+    if session.json:
+        write_json({"queues": [{"queue": queue, verb: count} for queue, count in counts]})
+    else:
+        write_table(("queue", verb), [(queue, f"{count:,}") for queue, count in counts], figures=(verb,))

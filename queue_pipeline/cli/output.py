@@ -1,0 +1,106 @@
+"""Output: one JSON document, or tables and text for people in which no message can steer a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+import click
+
+from queue_pipeline.transport.errors import QueuePipelineError
+
+_UNBOUNDED_WIDTH = 1_000_000
+_SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+_TIMES = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0))
+# Control characters but tab and newline, halves of surrogate pairs, and what turns the direction of writing.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+
+
+def write(text: str) -> None:
+    """Write to stdout as it is."""
+    _stdout().write(text)
+
+
+def flush() -> None:
+    """Hand over all that was written; raises when the output cannot take it."""
+    _stdout().flush()
+
+
+def write_json(document: Mapping[str, Any]) -> None:
+    """One JSON document, in ASCII: valid in every locale, whatever a message holds."""
+    write(json.dumps(document, indent=2) + "\n")
+
+
+def write_lines(*lines: str) -> None:
+    """Lines of text, never cut or wrapped."""
+    for line in lines:
+        write(visible(line) + "\n")
+
+
+def write_heading(line: str) -> None:
+    """A line that stands out on a terminal."""
+    text = visible(line)
+    write((click.style(text, bold=True) if _stdout().isatty() else text) + "\n")
+
+
+def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], figures: Sequence[str] = ()) -> None:
+    """A table, with the columns named in `figures` aligned to the right; cells are never read as markup."""
+    # Imported here because rich takes a fifth of a second to load, which --json need not pay.
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(Text(column), justify="right" if column in figures else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("-" if cell is None else visible(str(cell))) for cell in row))
+    console = Console(file=_stdout(), highlight=False)
+    if not console.is_terminal:
+        # A pipe or a file has no width: an id that was cut or wrapped there would be of no use.
+        console.width = _UNBOUNDED_WIDTH
+    console.print(table)
+
+
+def visible(text: str) -> str:
+    """Text in which every character that could do something to a terminal shows as its code."""
+    return _UNSEEN.sub(_code, text.replace("\r\n", "\n"))
+
+
+def count_of(number: int, noun: str) -> str:
+    """`1 message`, `2,000 messages`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float | None) -> str | None:
+    """A duration that is read at a glance."""
+    if seconds is None:
+        return None
+    sign, size = ("-", -seconds) if seconds < 0 else ("", seconds)
+    for unit, length in _TIMES:
+        if size >= length:
+            return f"{sign}{size / length:.1f} {unit}"
+    return f"{sign}{size:.1f} s"
+
+
+def size_of(number: int) -> str:
+    """A number of bytes that is read at a glance."""
+    for unit, length in _SIZES:
+        if number >= length:
+            return f"{number / length:.1f} {unit}"
+    return count_of(number, "byte")
+
+
+def _stdout() -> TextIO:
+    if sys.stdout is None:
+        raise QueuePipelineError("standard output is closed, so the result would be lost; open it or redirect it")
+    return sys.stdout
+
+
+def _code(found: re.Match[str]) -> str:
+    number = ord(found.group())
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

@@ -1,0 +1,79 @@
+"""The types of what is typed: each refuses what no command could use, before a database is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from queue_pipeline.transport.messages import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
+
+SHORTEST_TIME_TO_LIVE = 0.001
+"""Seconds: the database counts milliseconds."""
+
+
+class Text(click.ParamType):  # type: ignore[type-arg]  # takes no argument before click 8.4
+    """Text that is not empty and that a database can store."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse empty text, and bytes that are not valid in the terminal's encoding."""
+        if not value.strip():
+            self.fail("it is empty", param, ctx)
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            self.fail(f"{value!r} is not valid UTF-8", param, ctx)
+        return value
+
+
+class Queue(Text):
+    """The address of a queue, in the form that its database uses."""
+
+    name = "queue"
+
+
+class Seconds(click.FloatRange):
+    """A duration within bounds that a message can carry."""
+
+    name = "seconds"
+
+    def __init__(self, shortest: float, longest: float, rule: str) -> None:
+        super().__init__(shortest, longest)
+        self._rule = rule
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse what is out of bounds, in words that say what to do instead."""
+        try:
+            return float(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"{value!r} is not {self._rule}", param, ctx)
+
+
+class Header(Text):
+    """One header as NAME=VALUE; the value may be empty, and may hold further equals signs."""
+
+    name = "header"
+
+    def convert(  # type: ignore[override]
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Cut at the first equals sign."""
+        name, separator, content = super().convert(value, param, ctx).partition("=")
+        if not separator or not name.strip():
+            self.fail(f"{value!r} is not of the form NAME=VALUE", param, ctx)
+        return name, content
+
+
+# A database counts in 32 bits; more would fail there with words that name no option.
+POSITIVE = click.IntRange(min=1, max=2**31 - 1)
+TIME_TO_LIVE = Seconds(
+    SHORTEST_TIME_TO_LIVE,
+    LONGEST_TIME_TO_LIVE.total_seconds(),
+    f"a number of seconds above zero and at most {LONGEST_TIME_TO_LIVE.total_seconds():.0f} "
+    f"({LONGEST_TIME_TO_LIVE.days} days); leave it out for messages that never expire",
+)
+DELAY = Seconds(0, LONGEST_DELAY.total_seconds(), "a number of seconds, not negative and at most a hundred years")
+
+queue_argument = click.argument("queue", type=Queue(), metavar="QUEUE")
+queues_argument = click.argument("queues", type=Queue(), nargs=-1, required=True, metavar="QUEUE...")
+any_queues_argument = click.argument("queues", type=Queue(), nargs=-1, metavar="[QUEUE...]")

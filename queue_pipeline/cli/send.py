@@ -1,0 +1,118 @@
+"""`send`: one message, many alike, or a file of them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import IO, Any
+
+import click
+from pydantic import ValidationError
+
+from queue_pipeline.cli.bulk import check_lines, good_messages, progress, rewindable, send_all
+from queue_pipeline.cli.jsonl import MessageLine, reason
+from queue_pipeline.cli.output import count_of, write_json, write_lines
+from queue_pipeline.cli.parameters import DELAY, POSITIVE, TIME_TO_LIVE, Header, Text, queue_argument
+from queue_pipeline.cli.samples import MESSAGE_TYPE, sample_order
+from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import OutgoingMessage
+
+
+@click.command()
+@queue_argument
+@click.option("--body", metavar="TEXT", help="The body.")
+@click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte.")
+@click.option("--jsonl", type=click.File("rb"), metavar="FILE|-", help="Send the messages of a file, one a line.")
+@click.option("--skip-bad", is_flag=True, help="With --jsonl: leave out lines that are no messages.")
+@click.option("--count", type=POSITIVE, metavar="N", help="Send N messages; without a body, N sample orders.")
+@click.option("--type", "type_", type=Text(), metavar="NAME", help="The type (EnclosedMessageTypes).")
+@click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
+@click.option("--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days.")
+@click.option("--delay", type=DELAY, metavar="SECONDS", help="Deliver after this time.")
+@click.option("--reply-to", type=Text(), metavar="QUEUE", help="Where answers are to go.")
+@click.option("--content-type", type=Text(), metavar="TYPE", help="Default: application/json.")
+@shared_options
+@pass_session
+def send(
+    session: Session,
+    /,
+    queue: str,
+    body: str | None,
+    body_file: IO[bytes] | None,
+    jsonl: IO[bytes] | None,
+    skip_bad: bool,
+    count: int | None,
+    headers: tuple[tuple[str, str], ...],
+    **fields: Any,
+) -> None:
+    """Send messages to a queue, all of them or none.
+
+    A line of a JSONL file is an object with the field body (a string is sent as it is, anything else as
+    compact JSON) or body_base64, and optionally headers, type, content_type, reply_to, message_id, ttl and
+    delay. When a line is not usable nothing of the file is sent, unless --skip-bad is given: then the bad
+    lines are reported on stderr, and the exit code is 0 if at least one message was sent.
+    """
+    named = {name.rstrip("_"): value for name, value in fields.items() if value is not None}
+    if jsonl is not None:
+        others = {"body": body, "body_file": body_file, "count": count, "header": headers or None, **named}
+        given = [f"--{name.replace('_', '-')}" for name, value in others.items() if value is not None]
+        if given:
+            raise click.UsageError(f"--jsonl says it all in its lines; leave out {', '.join(given)}")
+        _send_file(session, queue, jsonl, skip_bad)
+        return
+    if skip_bad:
+        raise click.UsageError("--skip-bad is about the lines of --jsonl, which is not given")
+    if body is not None and body_file is not None:
+        raise click.UsageError("--body and --body-file are both given; give one")
+    if body is None and body_file is None and count is None:
+        raise click.UsageError("nothing to send; give --body, --body-file, --jsonl or --count")
+    # Bytes that the terminal's encoding has no character for arrive escaped, and leave as they came.
+    typed = body.encode("utf-8", "surrogateescape") if body is not None else None
+    content = body_file.read() if body_file is not None else typed
+    _send_alike(session, queue, content, count or 1, {**named, "headers": _by_name(headers)})
+
+
+def _send_alike(session: Session, queue: str, body: bytes | None, count: int, fields: dict[str, Any]) -> None:
+    """Send messages that differ in nothing but their ids, or samples."""
+    first = _message(1, body, fields)
+    messages = itertools.chain([first], (_message(number, body, fields) for number in range(2, count + 1)))
+    with session.transport() as transport, progress(count, quiet=session.json or count == 1) as advance:
+        table = transport.resolve(queue)
+        sent = send_all(transport, table, messages, advance)
+    identity = first.headers[wire.MESSAGE_ID] if count == 1 else None
+    if session.json:
+        write_json({"queue": table.canonical, "sent": sent, **({"message_id": identity} if identity else {})})
+    else:
+        write_lines(f"sent {f'message {identity}' if identity else count_of(sent, 'message')} to {table}")
+
+
+def _send_file(session: Session, queue: str, file: IO[bytes], skip_bad: bool) -> None:
+    """Check the whole file, then send it."""
+    name = "standard input" if getattr(file, "name", "<stdin>") == "<stdin>" else file.name
+    with rewindable(file) as lines:
+        good, bad = check_lines(lines, name, skip_bad=skip_bad)
+        with session.transport() as transport, progress(good, quiet=session.json) as advance:
+            table = transport.resolve(queue)
+            sent = send_all(transport, table, good_messages(lines, name, skip_bad=skip_bad), advance)
+    if session.json:
+        write_json({"queue": table.canonical, "sent": sent, "skipped": bad})
+    else:
+        skipped = f"; skipped {count_of(bad, 'bad line')}" if bad else ""
+        write_lines(f"sent {count_of(sent, 'message')} to {table}{skipped}")
+
+
+def _message(number: int, body: bytes | None, fields: dict[str, Any]) -> OutgoingMessage:
+    sample = {"type": MESSAGE_TYPE, "body": sample_order(number)} if body is None else {"body": body}
+    try:
+        return MessageLine(**{**sample, **fields}).message()
+    except ValidationError as error:
+        raise click.UsageError(reason(error)) from None
+
+
+def _by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    named = dict(headers)
+    if len(named) < len(headers):
+        names = [name for name, _ in headers]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise click.UsageError(f"header {twice} is given more than once")
+    return named
