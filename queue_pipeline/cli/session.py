@@ -52,7 +52,7 @@ class Session:
                 yield transport
             except QueueNotFoundError as error:
                 if transport.database.dialect.name == "postgresql":
-                    add_quoting_hint(error, parse_postgresql(error.queue), transport.book.own("").schema)
+                    add_quoting_hint(error, parse_postgresql(error.queue), transport.book.default_schema)
                 raise
 
 

@@ -45,22 +45,36 @@ def undouble_quote(name: str) -> str:
     return name
 
 
+def check_name(name: str) -> None:
+    """Refuse what no database can store as a name, or what would end a line of a script that a person runs."""
+    if "\0" in name:
+        raise AddressError(f"the name {name!r} holds a NUL character, which no database allows")
+    if any(ord(character) < 32 or ord(character) == 127 for character in name):
+        raise AddressError(f"the name {name!r} holds a line end or another control character; choose another name")
+    if any(0xD800 <= ord(character) <= 0xDFFF for character in name):
+        raise AddressError(f"the name {name!r} is not valid Unicode; type it in the encoding of your terminal")
+
+
 def parse_sqlserver(text: str) -> QueueAddress:
     """Read `table[@schema[@catalog]]`; the table part is never unquoted."""
     _require_text(text)
     table, _, rest = text.partition("@")
-    schema, rest = _next_bracketed_part(rest)
-    catalog, _ = _next_bracketed_part(rest)
-    return QueueAddress(_require_table(text, table), schema, catalog)
+    schema, rest = _next_part(rest)
+    catalog, _ = _next_part(rest)
+    return sqlserver_address(_require_table(text, table), schema, catalog)
+
+
+def sqlserver_address(table: str, schema: str | None, catalog: str | None) -> QueueAddress:
+    """An address from parts that may be in brackets; a part that is blank is not there."""
+    schema, catalog = (unbracket(part) if part else "" for part in (schema, catalog))
+    return QueueAddress(table, schema if schema.strip() else None, catalog if catalog.strip() else None)
 
 
 def format_sqlserver(address: QueueAddress) -> str:
     """Write an address of the SQL Server family, leaving out what it does not name."""
-    schema = unbracket(address.schema) if address.schema else None
-    catalog = unbracket(address.catalog) if address.catalog else None
-    if catalog is not None:
-        return f"{address.table}@{bracket(schema or '')}@{bracket(catalog)}"
-    return f"{address.table}@{bracket(schema)}" if schema is not None else address.table
+    if address.catalog is not None:
+        return f"{address.table}@{bracket(address.schema or '')}@{bracket(address.catalog)}"
+    return address.table if address.schema is None else f"{address.table}@{bracket(address.schema)}"
 
 
 def parse_postgresql(text: str) -> QueueAddress:
@@ -99,32 +113,25 @@ def format_sqlite(address: QueueAddress) -> str:
     return double_quote(name) if len(name) >= 2 and name.startswith('"') and name.endswith('"') else name
 
 
-def _next_bracketed_part(rest: str) -> tuple[str | None, str]:
+def _next_part(rest: str) -> tuple[str, str]:
     """One part of a SQL Server address, and the text after its `@`.
 
-    A bracketed part may hold `@`: it ends at the first `@` after an odd number of closing brackets, because
-    an even number is an escaped bracket inside the name.
+    A bracketed part may hold `@`: it ends at the first `@` that has an odd number of closing brackets before it, because
+    an escaped one counts twice. The first character is never the end, as in the reference.
     """
-    end = len(rest)
-    if rest.startswith("["):
-        closing = 0
-        for position, character in enumerate(rest):
-            if character == "@" and closing % 2 == 1:
-                end = position
-                break
-            closing = closing + 1 if character == "]" else 0
-    else:
-        found = rest.find("@")
-        end = len(rest) if found < 0 else found
-    part = unbracket(rest[:end])
-    return (part if part.strip() else None), rest[end + 1 :]
+    bracketed, closing, end = rest.startswith("["), 0, len(rest)
+    for position, character in enumerate(rest[1:], start=1):
+        if character == "@" and (not bracketed or closing % 2 == 1):
+            end = position
+            break
+        closing += character == "]"
+    return rest[:end], rest[end + 1 :]
 
 
 def _require_text(text: str) -> None:
     if not text.strip():
         raise AddressError("a queue address is empty; give the name of a queue table")
-    if "\0" in text:
-        raise AddressError(f"queue address {text!r} holds a NUL character, which no database allows in a name")
+    check_name(text)
 
 
 def _require_table(text: str, table: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.address import QueueAddress, check_name
 from queue_pipeline.transport.dialect import Dialect
 from queue_pipeline.transport.errors import AddressError
 
@@ -63,6 +63,11 @@ class AddressBook:
             self.queue_catalogs.get(address.table) or address.catalog,
         )
 
+    @property
+    def default_schema(self) -> str | None:
+        """The schema of addresses that name none."""
+        return self.schema or self.dialect.default_schema
+
     def own(self, table: str) -> QueueTable:
         """A table of the transport's own, in the default schema."""
         return self._table(table, None, None)
@@ -78,19 +83,23 @@ class AddressBook:
     def check_length(self, queue: QueueTable) -> None:
         """Refuse a name that the database would cut or reject, before anything is created."""
         limit = self.dialect.longest_queue_name
-        size = len(queue.table.encode())
+        size = self.dialect.name_length(queue.table)
         if limit is not None and size > limit:
+            unit = "bytes" if self.dialect.name == "postgresql" else "characters"
             raise AddressError(
-                f"queue {queue.canonical}: its name has {size} bytes, and {self.dialect.name} leaves room for {limit} "
+                f"queue {queue.canonical}: its name has {size} {unit}, and {self.dialect.name} leaves room for {limit} "
                 f"beside the suffix .{DELAYED_SUFFIX}; choose a shorter name"
             )
 
     def _table(self, table: str, schema: str | None, catalog: str | None) -> QueueTable:
+        self.dialect.check_table(table)
         address = QueueAddress(
             table,
-            schema or self.schema or self.dialect.default_schema,
+            schema or self.default_schema,
             (catalog or self.catalog) if self.dialect.has_catalogs else None,
         )
+        for part in (address.schema, address.catalog):
+            check_name(part or "")
         return QueueTable(
             address.table,
             address.schema,

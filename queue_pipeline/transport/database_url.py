@@ -22,6 +22,8 @@ FORMS = (
     "or odbc:<connection string>"
 )
 
+_SECRET_OPTIONS = ("pwd", "password")
+
 Scheme = Literal["sqlite", "postgresql", "mssql", "odbc"]
 
 
@@ -55,8 +57,8 @@ class DatabaseUrl(BaseModel):
         """Texts that must never reach a log or an error."""
         found = [self.password.get_secret_value()] if self.password else []
         if self.odbc:
-            keys = ("pwd", "password")
-            found += [v for k, v in odbc_pairs(self.odbc.get_secret_value()) if k.lower() in keys]
+            pairs = odbc_pairs(self.odbc.get_secret_value())
+            found += [value for key, value in pairs if key.lower() in _SECRET_OPTIONS]
         return tuple(secret for secret in found if secret)
 
 
@@ -142,14 +144,18 @@ def _parse_server(text: str, scheme: Scheme) -> DatabaseUrl:
     example = f"{scheme}://user:password@host:port/db"
     try:
         parts = urlsplit(text)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        # A password among the options is a password all the same.
+        named = {key: options.pop(key) for key in list(options) if key.lower() in _SECRET_OPTIONS}
+        secret = next(iter(named.values()), None) or (unquote(parts.password) if parts.password else None)
         url = DatabaseUrl(
             scheme=scheme,
             host=parts.hostname,
             port=parts.port,
             user=unquote(parts.username) if parts.username else None,
-            password=SecretStr(unquote(parts.password)) if parts.password else None,
+            password=SecretStr(secret) if secret else None,
             database=unquote(parts.path.lstrip("/")) or None,
-            options=dict(parse_qsl(parts.query, keep_blank_values=True)),
+            options=options,
         )
     except (ValueError, ValidationError):
         raise ConfigurationError(

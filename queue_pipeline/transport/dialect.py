@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.address import QueueAddress, check_name
 from queue_pipeline.transport.database_url import DatabaseUrl
+from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.faults import Fault
 from queue_pipeline.transport.statements import Command, load_statement, placeholders
 
@@ -59,7 +60,7 @@ class Dialect(ABC):
     inspects_columns: ClassVar[bool] = False
     """True where queue tables of several versions are about, so that a table is looked at before it is used."""
     longest_queue_name: ClassVar[int | None] = None
-    """In bytes of UTF-8, for a table without a suffix of ours."""
+    """For a table without a suffix of ours, counted as `name_length` does."""
 
     @abstractmethod
     def connect(self, url: DatabaseUrl) -> Any:
@@ -114,6 +115,16 @@ class Dialect(ABC):
     def optional_columns(self, columns: frozenset[str], source: str = "m") -> dict[str, str]:
         """What statements need to know of columns that some tables have and some have not; none by default."""
         return {}
+
+    def name_length(self, name: str) -> int:
+        """The length of a name as this database counts it: bytes of UTF-8."""
+        return len(name.encode())
+
+    def check_table(self, table: str) -> None:
+        """Refuse a table name that this database would take for something else; most take any."""
+        check_name(table)
+        if not table.strip():
+            raise AddressError("a queue's name is empty; give the name of a table")
 
     def qualify(self, address: QueueAddress) -> str:
         """The table's quoted name with all the parts that the address has."""

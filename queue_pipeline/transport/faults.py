@@ -34,6 +34,7 @@ class Fault(enum.Enum):
     OTHER = "anything else"
 
 
+_STATE = re.compile(r"[0-9A-Z]{5}\Z")
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _DRIVER_REMARK = re.compile(r"; Error while \w+ (?:the query|parameters)$")
 _SUFFIX = re.compile(r"\s*\((-?\d+)\)\s*\(SQL\w+\)\s*$")
@@ -41,18 +42,27 @@ _SUFFIX = re.compile(r"\s*\((-?\d+)\)\s*\(SQL\w+\)\s*$")
 
 def driver_message(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """The driver's own words in one line, without its bookkeeping and without any secret."""
-    text = str(error.args[-1] if error.args else error)
+    text = _words(error)
+    # Before anything else: what is cut or folded later would no longer be recognised.
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
     text = " ".join(_SUFFIX.sub("", text).split())
     text = _DRIVER_REMARK.sub("", _PREFIX.sub("", text)).removeprefix("ERROR: ").rstrip(" ;.")
-    for secret in secrets:
-        text = text.replace(secret, "***")
     return text
 
 
 def native_number(error: BaseException) -> int | None:
     """The server's error number, which ODBC drivers put at the end of the text."""
-    match = re.search(r"\((-?\d+)\)\s*\(SQL\w+\)", str(error.args[-1] if error.args else error))
+    match = re.search(r"\((-?\d+)\)\s*\(SQL\w+\)", _words(error))
     return int(match.group(1)) if match else None
+
+
+def _words(error: BaseException) -> str:
+    """The text of a driver's error: pyodbc puts the SQLSTATE first, except in errors of its own."""
+    if not error.args:
+        return str(error)
+    texts = [str(argument) for argument in error.args]
+    return next((text for text in reversed(texts) if not _STATE.match(text)), texts[-1])
 
 
 def translate(

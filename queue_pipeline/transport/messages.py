@@ -80,7 +80,7 @@ def new_message(
     )
     if time_to_be_received is not None:
         standard[wire.TIME_TO_BE_RECEIVED] = wire.format_time_span(time_to_be_received)
-    if delay is not None:
+    if delay is not None and abs(delay) <= LONGEST_DELAY:
         standard[wire.DELIVER_AT] = wire.format_timestamp(datetime.now(UTC) + delay)
     return OutgoingMessage(
         body.encode() if isinstance(body, str) else body,

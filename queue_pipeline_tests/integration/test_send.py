@@ -80,7 +80,7 @@ def test_time_to_live_together_with_a_delay_is_refused(transport):
 
 
 def test_a_header_that_is_no_text_is_refused_before_anything_is_written(transport):
-    bad = OutgoingMessage(b"", {"n": 1, wire.MESSAGE_ID: "the-id"})  # type: ignore[dict-item]
+    bad = OutgoingMessage(b"", {"n": 1, wire.MESSAGE_ID: "the-id"})
     with pytest.raises(InvalidMessageError, match=r"header 'n' of message the-id is int"):
         transport.send("orders", [new_message("good"), bad])
     assert transport.peek("orders") == 0

@@ -49,7 +49,7 @@ def _claim(transport: QueueTransport, fail: bool) -> list[int]:
         return []
     bodies = [body for batch in transport.claim_reader.read(claim) for body in batch.column("body").to_pylist()]
     transport.claims.complete(claim)
-    return [int(body) for body in bodies]
+    return [int(body or b"") for body in bodies]
 
 
 def _receive(transport: QueueTransport, fail: bool) -> list[int]:

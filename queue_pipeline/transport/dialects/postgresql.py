@@ -28,6 +28,7 @@ DRIVER_OPTIONS = {
     "Protocol": "7.4-0",
 }
 _BYTES_PER_INSERT = 512 * 1024
+_LOST = ("closed the connection", "connection dead", "connection lost", "no connection to the server")
 _FAULTS = {
     "40001": Fault.VICTIM,
     "40P01": Fault.VICTIM,
@@ -91,7 +92,8 @@ class PostgreSql(Dialect):
             return Fault.LOGIN
         if 'database "' in words and "does not exist" in words:
             return Fault.MISSING_DATABASE
-        lost = "onnection" in words and "los" in words
+        # The driver's own words for a lost server carry no state of their own (HY000).
+        lost = state == "HY000" and any(phrase in words for phrase in _LOST)
         if lost or state.startswith("08") or state in ("57P01", "57P02", "57P03"):
             return Fault.CONNECTION
         return Fault.OTHER

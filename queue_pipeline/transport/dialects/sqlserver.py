@@ -14,6 +14,7 @@ from queue_pipeline.transport.dialects.odbc import (
     open_odbc,
     packaged_sqlserver_driver,
 )
+from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.faults import Fault, native_number
 from queue_pipeline.transport.statements import Command, load_statement
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.database import Transaction
 
 DRIVERS = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
-ROWS_PER_INSERT = 60
+ROWS_PER_INSERT = 150
 _BYTES_PER_INSERT = 4 * 1024 * 1024
 _FAULTS = {
     1205: Fault.VICTIM,
@@ -53,7 +54,7 @@ class SqlServer(Dialect):
     has_catalogs: ClassVar[bool] = True
     # A statement that takes 5,000 row locks asks for the whole table, and would block every peer.
     rows_per_take: ClassVar[int] = 4_000
-    longest_queue_name: ClassVar[int | None] = 119
+    longest_queue_name: ClassVar[int | None] = 120
     inspects_columns: ClassVar[bool] = True
 
     def connect(self, url: DatabaseUrl) -> Any:
@@ -119,6 +120,18 @@ class SqlServer(Dialect):
     def quote(self, name: str) -> str:
         """Quote an identifier."""
         return address.bracket(name)
+
+    def name_length(self, name: str) -> int:
+        """Names are stored as UTF-16, and counted in its units."""
+        return len(name.encode("utf-16-le")) // 2
+
+    def check_table(self, table: str) -> None:
+        """An `@` ends the table in an address; a `#` in front makes it temporary, gone with its connection."""
+        super().check_table(table)
+        if "@" in table:
+            raise AddressError(f"queue {table!r}: a table's name cannot hold an @ in an address; choose another name")
+        if table.startswith("#"):
+            raise AddressError(f"queue {table!r}: a name that begins with # is a temporary table; choose another name")
 
     def literal(self, text: str) -> str:
         """A text as a Unicode string literal."""

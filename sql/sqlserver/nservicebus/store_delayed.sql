@@ -2,9 +2,12 @@
 -- 32-bit numbers only. Parameters of a row: id (not stored: the mover gives a new one), delay in milliseconds, headers, body.
 INSERT INTO {delayed} (Headers, Body, Due)
 SELECT
-    Headers, Body,
-    DATEADD(millisecond, CAST(Delay % 86400000 AS int), DATEADD(day, CAST(Delay / 86400000 AS int), GETUTCDATE()))
+    v.Headers, v.Body,
+    DATEADD(
+        millisecond, CAST(CAST(v.Delay AS bigint) % 86400000 AS int),
+        DATEADD(day, CAST(CAST(v.Delay AS bigint) / 86400000 AS int), GETUTCDATE())
+    )
 FROM (
 VALUES
-    (CAST(? AS uniqueidentifier), CAST(? AS bigint), ?, ?)
-) AS m (Id, Delay, Headers, Body)
+(?, ?, ?, ?)
+) AS v (Id, Delay, Headers, Body)
