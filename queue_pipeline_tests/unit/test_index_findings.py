@@ -102,8 +102,7 @@ def test_a_missing_index_is_one_warning_that_says_what_it_costs_and_how_to_mend_
     [
         (
             "sqlserver",
-            "CREATE NONCLUSTERED INDEX [Index_Expires] ON [dbo].[orders] ([Expires] ASC) "
-            "INCLUDE ([Id], [RowVersion]);",
+            "CREATE NONCLUSTERED INDEX [Index_Expires] ON [dbo].[orders] ([Expires] ASC) INCLUDE ([Id], [RowVersion]);",
         ),
         (
             "postgresql",
@@ -115,9 +114,7 @@ def test_a_missing_index_is_one_warning_that_says_what_it_costs_and_how_to_mend_
 def test_a_missing_expires_index_is_named_and_mended_as_the_installer_makes_it(dialect, statement):
     (finding,) = findings(dialect, described(dialect, without="expires"))
     assert finding.mend == statement
-    assert DIALECTS[dialect].quote("Index_Expires" if dialect == "sqlserver" else "orders_Expires") in (
-        finding.message
-    )
+    assert DIALECTS[dialect].quote("Index_Expires" if dialect == "sqlserver" else "orders_Expires") in (finding.message)
 
 
 @every_dialect
@@ -151,9 +148,7 @@ def test_a_disabled_or_partial_index_does_not_serve_a_receive(dialect):
     expires = tuple(index for index in INDEXES[dialect] if index.key == "expires")
     column = ROW_VERSION[dialect]
     for useless in (Index("x", column, usable=False), Index("x", column, filtered=True)):
-        assert codes(dialect, described(dialect, indexes=(*expires, useless))) == [
-            "missing_row_version_index"
-        ]
+        assert codes(dialect, described(dialect, indexes=(*expires, useless))) == ["missing_row_version_index"]
 
 
 @pytest.mark.parametrize("row_version", [True, False], ids=["clustered", "heap"])
@@ -204,9 +199,7 @@ def test_varchar_headers_are_a_matter_of_their_own():
         ("sqlite", "rowversion", "", "integer primary key"),
     ],
 )
-def test_a_wrong_column_type_is_a_warning_with_the_expected_type_and_a_statement(
-    dialect, column, wrong, expected
-):
+def test_a_wrong_column_type_is_a_warning_with_the_expected_type_and_a_statement(dialect, column, wrong, expected):
     (finding,) = findings(dialect, described(dialect, types={column: wrong}))
     assert finding.code == "wrong_column_type"
     assert finding.severity is Severity.WARNING
@@ -314,9 +307,7 @@ def test_warnings_come_before_what_is_only_worth_knowing():
 @every_dialect
 def test_only_missing_indexes_are_told_before_a_receive(dialect):
     queue = described(dialect, without="expires", types={"body": "text"}, size=Size(100_000, 0))
-    assert [f.code for f in Judge(DIALECTS[dialect], queue, None).missing_indexes()] == [
-        "missing_expires_index"
-    ]
+    assert [f.code for f in Judge(DIALECTS[dialect], queue, None).missing_indexes()] == ["missing_expires_index"]
 
 
 @every_dialect
@@ -329,9 +320,7 @@ def test_a_table_that_is_no_queue_is_known_by_its_columns(dialect):
 
 @every_dialect
 def test_names_are_quoted_in_every_statement_that_mends(dialect):
-    table = table_of(
-        dialect, {"sqlserver": "o]'; x", "postgresql": '"o""\'; x"', "sqlite": "o\"'; x"}[dialect]
-    )
+    table = table_of(dialect, {"sqlserver": "o]'; x", "postgresql": '"o""\'; x"', "sqlite": "o\"'; x"}[dialect])
     queue = described(dialect, indexes=(), types={"body": "other", "seq": "integer"}, table=table)
     found = findings(dialect, queue)
     assert len(found) >= 2

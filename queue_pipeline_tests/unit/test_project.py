@@ -33,9 +33,7 @@ def declared_requirements() -> list[Requirement]:
 
 def pins() -> dict[str, Version]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    return {
-        canonicalize_name(name): Version(version) for name, version in (line.split("==") for line in lines)
-    }
+    return {canonicalize_name(name): Version(version) for name, version in (line.split("==") for line in lines)}
 
 
 @pytest.fixture(scope="module")
