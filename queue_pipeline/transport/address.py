@@ -116,7 +116,7 @@ def format_sqlite(address: QueueAddress) -> str:
 def _next_part(rest: str) -> tuple[str, str]:
     """One part of a SQL Server address, and the text after its `@`.
 
-    A bracketed part may hold `@`: it ends at the first `@` that has an odd number of closing brackets before it, because
+    A bracketed part may hold `@`: it ends at the first `@` with an odd number of closing brackets before it, because
     an escaped one counts twice. The first character is never the end, as in the reference.
     """
     bracketed, closing, end = rest.startswith("["), 0, len(rest)

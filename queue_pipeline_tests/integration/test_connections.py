@@ -126,7 +126,7 @@ def test_a_wrong_password_is_a_clear_error_without_the_password(postgres):
 def test_a_database_that_does_not_exist_is_named(postgres):
     with (
         QueueTransport(postgres.url("no_such_database")) as transport,
-        pytest.raises(DatabaseUnavailableError, match="no_such_database.*check the name of the database"),
+        pytest.raises(DatabaseUnavailableError, match=r"no_such_database.*check the name of the database"),
     ):
         transport.peek("orders")
 
