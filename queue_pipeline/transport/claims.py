@@ -27,7 +27,7 @@ from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
-from queue_pipeline.transport.send import Sender
+from queue_pipeline.transport.send import Sender, count
 
 COMMIT_TRIES = 3
 
@@ -133,7 +133,7 @@ class Claims:
             except CommitUnknownError:
                 # The claim's row says which way it went: gone means that it was ended, once, with its results.
                 if all(status.claim_id != claim.claim_id for status in self.list()):
-                    return sum(len(rows) for _, _, rows in prepared)
+                    return count(prepared)
         raise lost(claim)
 
     def split(self, claim: Claim, keep: int) -> tuple[Claim, Claim]:

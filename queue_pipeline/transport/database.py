@@ -71,6 +71,12 @@ class Transaction:
         rows, touched = self._run(command, parameters)
         return int(rows[0][0]) if rows else max(touched, 0)
 
+    def execute_each(self, command: Command, parameter_sets: Iterable[Sequence[Any]]) -> None:
+        """Run one statement several times on one cursor, so that the server prepares it once."""
+        with self._errors(command), contextlib.closing(self.connection.cursor()) as cursor:
+            for parameters in parameter_sets:
+                cursor.execute(command.text, parameters)
+
     def execute_many(self, command: Command, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each of many rows, inside the driver."""
         with self._errors(command), contextlib.closing(self.connection.cursor()) as cursor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from queue_pipeline.transport.address import QueueAddress, check_name
@@ -28,6 +28,20 @@ class Row(NamedTuple):
     milliseconds: int
     headers: str
     body: bytes
+
+
+def chunks(rows: Iterable[Row], most_rows: int, most_bytes: int) -> Iterator[list[Row]]:
+    """Rows in lists that one statement can carry: bounded in number, and in bytes but for a single large one."""
+    part: list[Row] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += len(row.headers) + len(row.body)
+        if len(part) >= most_rows or size >= most_bytes:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 class Bounds(NamedTuple):
@@ -87,7 +101,7 @@ class Dialect(ABC):
         """Quote an identifier."""
 
     @abstractmethod
-    def insert(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
+    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
         """Write many messages the fastest way this database and its driver know."""
 
     @abstractmethod

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import time
-import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -20,6 +19,8 @@ from queue_pipeline.transport.errors import InvalidMessageError
 LONGEST_TIME_TO_LIVE = timedelta(days=24)
 """The wire carries milliseconds in 32 bits; some runtimes turn more into an instant expiry."""
 LONGEST_DELAY = timedelta(days=365 * 100)
+_IDS_AT_ONCE = 256
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 class TransactionMode(enum.Enum):
@@ -92,6 +93,9 @@ def new_message(
 
 def check(message: OutgoingMessage, destination: str) -> None:
     """Refuse a message that could not be delivered as meant, naming it and its destination."""
+    wire.check_text(message.headers)
+    if type(message.body) is bytes and message.time_to_be_received is None and message.delay is None:
+        return
     subject = f"message {message.headers.get(wire.MESSAGE_ID, '(no id)')} for {destination}"
     if not isinstance(message.body, bytes | bytearray | memoryview):
         raise InvalidMessageError(f"{subject}: the body is {type(message.body).__name__}, not bytes; encode it first")
@@ -111,21 +115,26 @@ def check(message: OutgoingMessage, destination: str) -> None:
         raise InvalidMessageError(f"{subject}: a delay of {message.delay} is longer than a hundred years")
 
 
-def to_row(message: OutgoingMessage, extra_headers: Mapping[str, str] | None = None) -> Row:
-    """A checked message as the row that is inserted, with an id of its own."""
-    headers = {**message.headers, **extra_headers} if extra_headers else message.headers
-    return Row(new_row_id(), _milliseconds(message), wire.encode(headers), bytes(message.body))
+def to_rows(messages: Sequence[OutgoingMessage], extra_headers: Mapping[str, str] | None = None) -> Iterator[Row]:
+    """Checked messages as the rows that are inserted, each with an id of its own; made as they are asked for."""
+    for start in range(0, len(messages), _IDS_AT_ONCE):
+        part = messages[start : start + _IDS_AT_ONCE]
+        for row_id, message in zip(new_row_ids(len(part)), part, strict=True):
+            headers = {**message.headers, **extra_headers} if extra_headers else message.headers
+            yield Row(row_id, _milliseconds(message), wire.encode(headers), bytes(message.body))
 
 
-def new_row_id() -> str:
-    """A fresh row id, a UUID of version 7: time comes first, so that an index on it grows at one end.
+def new_row_ids(count: int) -> Iterator[str]:
+    """Fresh row ids, UUIDs of version 7: time comes first, so that an index on them grows at one end.
 
     Measured on PostgreSQL, where the id is the primary key: bulk inserts are 10 to 40 % faster than with random ids.
     """
-    value = bytearray(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(10))
-    value[6] = value[6] & 0x0F | 0x70
-    value[8] = value[8] & 0x3F | 0x80
-    return str(uuid.UUID(bytes=bytes(value)))
+    moment = f"{int(time.time() * 1000):012x}"
+    front = f"{moment[:8]}-{moment[8:]}-7"
+    chance = os.urandom(10 * count).hex()
+    for at in range(0, 20 * count, 20):
+        variant = _VARIANTS[chance[at + 3]]
+        yield f"{front}{chance[at : at + 3]}-{variant}{chance[at + 4 : at + 7]}-{chance[at + 7 : at + 19]}"
 
 
 def from_row(

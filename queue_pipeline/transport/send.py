@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Row
-from queue_pipeline.transport.messages import Operation, OutgoingMessage, check, to_row
+from queue_pipeline.transport.messages import Operation, OutgoingMessage, check, to_rows
 
 Resolver: TypeAlias = Callable[[str | QueueAddress | QueueTable], QueueTable]
+
+
+class Shipment(NamedTuple):
+    """Checked messages on their way into one table; `forward_to` names the destination of delayed ones."""
+
+    table: QueueTable
+    forward_to: str | None
+    messages: list[OutgoingMessage]
+
+    def rows(self) -> Iterator[Row]:
+        """The rows to insert, encoded as they are asked for: the database works on the ones before meanwhile."""
+        extra = {wire.FORWARD_DESTINATION: self.forward_to} if self.forward_to else None
+        return to_rows(self.messages, extra)
+
+
+def count(shipments: Sequence[Shipment]) -> int:
+    """How many messages there are in all."""
+    return sum(len(shipment.messages) for shipment in shipments)
 
 
 class Sender:
@@ -43,33 +61,34 @@ class Sender:
             return self.write(transaction, prepared)
         return self._database.run(lambda own: self.write(own, prepared)) if prepared else 0
 
-    def prepare(self, operations: Iterable[Operation]) -> list[tuple[QueueTable, bool, list[Row]]]:
-        """Check, deduplicate and group messages: per table, whether it is a delayed table, and its rows."""
-        groups: dict[tuple[QueueTable, bool], list[Row]] = {}
-        tables: dict[object, QueueTable] = {}
-        for destination, message in deduplicate(operations, self._resolver(tables)):
+    def prepare(self, operations: Iterable[Operation]) -> list[Shipment]:
+        """Check, deduplicate and group messages by the table that they go to."""
+        shipments: dict[tuple[QueueTable, bool], Shipment] = {}
+        for destination, message in deduplicate(operations, self._resolver({})):
             check(message, destination.canonical)
-            if message.delay is None:
-                groups.setdefault((destination, False), []).append(to_row(message))
-            else:
-                forward = {wire.FORWARD_DESTINATION: destination.canonical}
-                groups.setdefault((self._delayed_table(destination), True), []).append(to_row(message, forward))
-        return [(table, delayed, rows) for (table, delayed), rows in groups.items()]
+            key = (destination, message.delay is not None)
+            shipment = shipments.get(key)
+            if shipment is None:
+                table = destination if message.delay is None else self._delayed_table(destination)
+                forward_to = None if message.delay is None else destination.canonical
+                shipment = shipments[key] = Shipment(table, forward_to, [])
+            shipment.messages.append(message)
+        return list(shipments.values())
 
-    def write(self, transaction: Transaction, prepared: Sequence[tuple[QueueTable, bool, list[Row]]]) -> int:
+    def write(self, transaction: Transaction, shipments: Sequence[Shipment]) -> int:
         """Insert what `prepare` made."""
-        dialect = self._database.dialect
-        for table, delayed, rows in prepared:
-            if delayed:
+        dialect, shapes = self._database.dialect, self._database.shapes
+        for shipment in shipments:
+            table, rows = shipment.table, shipment.rows()
+            if shipment.forward_to is not None:
                 command = dialect.statement(f"{table.layout}/store_delayed", queue=table, delayed=table)
             else:
-                shapes = self._database.shapes
                 names = dialect.optional_columns(shapes.columns(transaction, table))
                 command = dialect.statement(f"{table.layout}/send", queue=table, **names)
                 if shapes.has_ascii_headers(transaction, table):
-                    rows = [row._replace(headers=wire.to_ascii(row.headers)) for row in rows]
+                    rows = (row._replace(headers=wire.to_ascii(row.headers)) for row in rows)
             dialect.insert(transaction, command, rows)
-        return sum(len(rows) for _, _, rows in prepared)
+        return count(shipments)
 
     def _delayed_table(self, destination: QueueTable) -> QueueTable:
         """The sending endpoint's own delayed table; a program without an endpoint uses the destination's."""

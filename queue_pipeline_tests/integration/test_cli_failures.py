@@ -70,7 +70,7 @@ def test_a_dot_that_was_read_as_the_end_of_a_schema_gets_a_hint(postgresql: Back
 def test_a_missing_schema_is_named_and_install_is_not_advised_again(postgresql: Backend) -> None:
     failed = run("--database", postgresql.url, "--schema", "nowhere", "install", "orders")
     assert failed.code == 3
-    assert 'queue "nowhere"."orders": its schema does not exist; create the schema first' in failed.error
+    assert 'queue "nowhere"."orders": schema "nowhere" does not exist; create the schema first' in failed.error
     assert "queue-pipeline install" not in failed.error
 
 

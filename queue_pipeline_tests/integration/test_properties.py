@@ -124,6 +124,8 @@ def test_a_queue_may_have_any_name(backend, transport, name):
         assert records.column("body").to_pylist() == [b"1", b"2"]
         (status,) = transport.status(address)
         assert (status.queue, status.pending, status.claimed) == (address, 1, 2)
+        # Some servers tell names in lower case.
+        assert address.lower() in [listed.queue.lower() for listed in transport.status()]
         transport.claims.complete(claim)
         with transport.receive(address) as batch:
             assert [message.body for message in batch] == [b"3"]
@@ -163,6 +165,25 @@ def test_a_name_with_a_line_end_is_refused_or_works(backend, transport, name):
         transport.send(queue, [OutgoingMessage(b"%d" % n) for n in range(3)])
         with transport.receive(queue) as batch:
             assert [message.body for message in batch] == [b"0", b"1", b"2"]
+
+
+SHAPES = {
+    "sqlite": "Id TEXT, Expires TEXT, Headers TEXT, Body BLOB, RowVersion INTEGER",
+    "postgresql": "id uuid, expires timestamp, headers text, body bytea, seq bigint",
+    "sqlserver": "Id uniqueidentifier, Expires datetime, Headers nvarchar(max), Body varbinary(max), RowVersion bigint",
+}
+
+
+@pytest.mark.parametrize("name", ["at@sign", "tab\tinside"])
+def test_a_table_that_no_address_can_name_does_not_hide_the_other_queues(backend, transport, name):
+    """It may have the shape of a queue and belong to somebody else."""
+    dialect = transport.database.dialect
+    table = dialect.qualify(QueueAddress(name, transport.resolve("orders").schema))
+    backend.sql(transport, f"CREATE TABLE {table} ({SHAPES[backend.name]})")
+    try:
+        assert transport.resolve("orders").canonical.lower() in [each.queue.lower() for each in transport.status()]
+    finally:
+        backend.sql(transport, f"DROP TABLE {table}")
 
 
 @pytest.mark.parametrize("name", ["#orders", "##orders"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from queue_pipeline.transport.transport import QueueTransport
@@ -22,7 +22,7 @@ class Backend:
     """One database with a schema of the test's own."""
 
     name: str
-    url: str
+    url: str = field(repr=False)
     schema: str | None
     is_babelfish: bool = False
     closers: list[Callable[[], None]] | None = None

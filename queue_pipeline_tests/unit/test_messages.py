@@ -15,14 +15,19 @@ from queue_pipeline.transport.messages import (
     check,
     from_row,
     new_message,
-    new_row_id,
-    to_row,
+    new_row_ids,
+    to_rows,
 )
 
 ROW_ID = "0190A5D8-0000-7000-8000-0123456789AB"
 
 
 # --- what may be sent --------------------------------------------------------------------------------------
+
+
+def to_row(message: OutgoingMessage, extra=None):
+    (row,) = to_rows([message], extra)
+    return row
 
 
 def refusal(message: OutgoingMessage) -> str:
@@ -142,20 +147,19 @@ def test_a_delay_beyond_the_calendar_is_refused_like_any_other_that_is_too_long(
 
 
 def test_a_row_id_is_a_guid_of_version_7_in_lower_case():
-    for _ in range(1_000):
-        text = new_row_id()
+    for text in new_row_ids(1_000):
         parsed = uuid.UUID(text)
         assert str(parsed) == text
         assert (parsed.version, parsed.variant) == (7, uuid.RFC_4122)
 
 
 def test_row_ids_are_never_the_same():
-    assert len({new_row_id() for _ in range(50_000)}) == 50_000
+    assert len(set(new_row_ids(50_000)) | set(new_row_ids(50_000))) == 100_000
 
 
 def test_row_ids_begin_with_the_time_so_that_they_grow():
     first = int(time.time() * 1000)
-    stamps = [uuid.UUID(new_row_id()).int >> 80 for _ in range(2_000)]
+    stamps = [uuid.UUID(text).int >> 80 for _ in range(200) for text in new_row_ids(10)]
     last = int(time.time() * 1000)
     assert all(earlier <= later for earlier, later in itertools.pairwise(stamps))
     assert first <= stamps[0] and stamps[-1] <= last

@@ -84,23 +84,24 @@ def test_messages_are_grouped_by_table_in_the_order_in_which_they_were_given(sen
     prepared = sender.prepare(
         [operation("1", "a", b"1"), operation("2", "b", b"2"), operation("3", "a@dbo", b"3"), operation("4", "b", b"4")]
     )
-    assert [(table.table, delayed, [row.body for row in rows]) for table, delayed, rows in prepared] == [
-        ("a", False, [b"1", b"3"]),
-        ("b", False, [b"2", b"4"]),
+    assert [(each.table.table, each.forward_to, [row.body for row in each.rows()]) for each in prepared] == [
+        ("a", None, [b"1", b"3"]),
+        ("b", None, [b"2", b"4"]),
     ]
 
 
 def test_every_row_has_an_id_of_its_own_even_when_one_message_goes_to_two_queues(sender):
     message = new_message(b"same")
     prepared = sender.prepare([Operation("a", message), Operation("b", message)])
-    ids = [row.id for _, _, rows in prepared for row in rows]
+    ids = [row.id for each in prepared for row in each.rows()]
     assert len(ids) == len(set(ids)) == 2
     assert message.headers[wire.MESSAGE_ID] not in ids
 
 
 def test_a_delayed_message_waits_beside_its_destination_and_knows_where_it_goes(sender):
-    ((table, delayed, (row,)),) = sender.prepare([Operation("a@sales", OutgoingMessage(delay=timedelta(seconds=5)))])
-    assert (table.canonical, delayed) == ("a.Delayed@[sales]@[nservicebus]", True)
+    (shipment,) = sender.prepare([Operation("a@sales", OutgoingMessage(delay=timedelta(seconds=5)))])
+    (row,) = shipment.rows()
+    assert shipment.table.canonical == "a.Delayed@[sales]@[nservicebus]"
     assert row.milliseconds == 5_000
     assert wire.decode(row.headers)[wire.FORWARD_DESTINATION] == "a@[sales]@[nservicebus]"
 
@@ -109,16 +110,17 @@ def test_an_endpoint_keeps_its_delayed_messages_in_its_own_table(database):
     sender = Sender(database, BOOK, "shop")
     now, later = OutgoingMessage(b"now"), OutgoingMessage(b"later", delay=timedelta(seconds=5))
     prepared = sender.prepare([Operation("a", now), Operation("a", later), Operation("b", later)])
-    assert [(table.table, delayed, len(rows)) for table, delayed, rows in prepared] == [
-        ("a", False, 1),
-        ("shop.Delayed", True, 2),
+    assert [(each.table.table, len(each.messages)) for each in prepared] == [
+        ("a", 1),
+        ("shop.Delayed", 1),
+        ("shop.Delayed", 1),
     ]
-    forwards = [wire.decode(row.headers)[wire.FORWARD_DESTINATION] for row in prepared[1][2]]
+    forwards = [wire.decode(row.headers)[wire.FORWARD_DESTINATION] for each in prepared[1:] for row in each.rows()]
     assert forwards == ["a@[dbo]@[nservicebus]", "b@[dbo]@[nservicebus]"]
 
 
 def test_a_message_that_is_not_delayed_carries_no_forwarding_header(sender):
-    ((_, _, (row,)),) = sender.prepare([operation("1", "a")])
+    (row,) = sender.prepare([operation("1", "a")])[0].rows()
     assert wire.decode(row.headers) == {wire.MESSAGE_ID: "1"}
 
 
@@ -150,4 +152,4 @@ def test_a_queue_may_be_given_as_text_as_parts_or_as_a_table(sender):
             Operation(BOOK.resolve("a"), OutgoingMessage()),
         ]
     )
-    assert [(table.canonical, len(rows)) for table, _, rows in prepared] == [("a@[dbo]@[nservicebus]", 3)]
+    assert [(each.table.canonical, len(each.messages)) for each in prepared] == [("a@[dbo]@[nservicebus]", 3)]

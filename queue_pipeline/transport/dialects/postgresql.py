@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain
+from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport import address
+from queue_pipeline.transport.ahead import ahead
 from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialect import Bounds, Dialect, Row, Taken
+from queue_pipeline.transport.dialect import Bounds, Dialect, Row, Taken, chunks
 from queue_pipeline.transport.dialects.odbc import connection_string, find_driver, open_odbc
 from queue_pipeline.transport.faults import Fault
 from queue_pipeline.transport.statements import Command, load_statement
@@ -27,6 +29,7 @@ DRIVER_OPTIONS = {
     # No savepoint around each statement: an error dooms the transaction, which is what the transport relies on.
     "Protocol": "7.4-0",
 }
+ROWS_PER_INSERT = 1_000
 _BYTES_PER_INSERT = 512 * 1024
 _LOST = ("closed the connection", "connection dead", "connection lost", "no connection to the server")
 _FAULTS = {
@@ -110,29 +113,15 @@ class PostgreSql(Dialect):
         """Quote an identifier."""
         return address.double_quote(name)
 
-    def insert(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
+    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
         """Send the rows packed: headers and bodies end to end in one binary value, their lengths in arrays.
 
         Measured through psqlodbc at about 1 KiB a message: 60,000 rows/s, against 19,000 with multi-row VALUES
         and 34,000 with text arrays; every other way has the driver convert each value on its own.
         """
-        for part in _chunks(rows):
-            headers = [row.headers.encode() for row in part]
-            bodies = [row.body for row in part]
-            sizes = [len(text) + len(body) for text, body in zip(headers, bodies, strict=True)]
-            offsets = [1, *(1 + total for total in accumulate(sizes))][:-1]
-            buffer = b"".join(piece for pair in zip(headers, bodies, strict=True) for piece in pair)
-            transaction.execute(
-                command,
-                (
-                    buffer,
-                    _array([row.id for row in part]),
-                    _array([row.milliseconds for row in part]),
-                    _array(offsets),
-                    _array([len(text) for text in headers]),
-                    _array([len(body) for body in bodies]),
-                ),
-            )
+        packed = map(_pack, chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT))
+        # While the server works on one statement, the next is encoded; the driver lets go of the interpreter.
+        transaction.execute_each(command, ahead(packed))
 
     def take_claim(
         self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
@@ -143,17 +132,15 @@ class PostgreSql(Dialect):
         return Taken(int(taken), int(messages), int(size), first)
 
 
-def _array(values: Sequence[object]) -> str:
+def _pack(rows: Sequence[Row]) -> tuple[bytes, str, str, str, str, str]:
+    """The parameters of one statement: a buffer, and arrays of ids, milliseconds, offsets and lengths."""
+    ids, milliseconds, texts, bodies = zip(*rows, strict=True)
+    headers = [text.encode() for text in texts]
+    header_sizes, body_sizes = list(map(len, headers)), list(map(len, bodies))
+    offsets = accumulate(map(add, header_sizes[:-1], body_sizes[:-1]), initial=1)
+    buffer = b"".join(chain.from_iterable(zip(headers, bodies, strict=True)))
+    return buffer, _array(ids), _array(milliseconds), _array(offsets), _array(header_sizes), _array(body_sizes)
+
+
+def _array(values: Iterable[object]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
-
-
-def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Cut where a statement's buffer gets large: half a megabyte is fastest, and memory stays small."""
-    start = size = 0
-    for position, row in enumerate(rows):
-        size += len(row.headers) + len(row.body)
-        if size >= _BYTES_PER_INSERT:
-            yield rows[start : position + 1]
-            start, size = position + 1, 0
-    if start < len(rows):
-        yield rows[start:]

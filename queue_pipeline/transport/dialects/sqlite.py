@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -79,7 +79,7 @@ class Sqlite(Dialect):
         """The table's quoted name; a schema from a default is ignored, SQLite has none."""
         return self.quote(address_.table)
 
-    def insert(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
+    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
         """One prepared statement, run for each row inside the library."""
         transaction.execute_many(command, rows)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport import address
 from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialect import Bounds, Dialect, Row, Taken
+from queue_pipeline.transport.dialect import Bounds, Dialect, Row, Taken, chunks
 from queue_pipeline.transport.dialects.odbc import (
     connection_string,
     find_driver,
@@ -141,23 +141,14 @@ class SqlServer(Dialect):
         """T-SQL batches are separated by GO, as in every tool a DBA uses."""
         return [part.strip() for part in (text + "\n").split("\nGO\n") if part.strip()]
 
-    def insert(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
+    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
         """Several rows a statement, few enough that its text stays under 4,000 characters.
 
         Longer texts make pyodbc ask the server to describe the parameters, which is slow everywhere and harmful
         on some servers; parameters stay far below SQL Server's limit of 2,100.
         """
-        start = size = 0
-        for position, row in enumerate(rows):
-            size += len(row.headers) + len(row.body)
-            if position + 1 - start == ROWS_PER_INSERT or size >= _BYTES_PER_INSERT:
-                self._insert_part(transaction, command, rows[start : position + 1])
-                start, size = position + 1, 0
-        if start < len(rows):
-            self._insert_part(transaction, command, rows[start:])
-
-    def _insert_part(self, transaction: Transaction, command: Command, rows: Sequence[Row]) -> None:
-        transaction.execute(command.repeated(len(rows)), [value for row in rows for value in row])
+        for part in chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT):
+            transaction.execute(command.repeated(len(part)), [value for row in part for value in row])
 
     def mark_scope(self, transaction: Transaction, mark: str) -> None:
         """Take a lock that ends with the transaction."""
