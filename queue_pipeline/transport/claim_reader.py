@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from queue_pipeline.transport.addressing import AddressBook
 from queue_pipeline.transport.claim import Claim
@@ -85,6 +86,7 @@ class ClaimReader:
             lambda own: own.rows(command, (claim.claim_id, part.first_row_version, part.last_row_version)), write=False
         )
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
-        return pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
-        )
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        # SQL Server's drivers write ids in upper case; one message has one id, however it was received.
+        arrays[0] = pc.utf8_lower(arrays[0])
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

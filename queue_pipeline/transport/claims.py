@@ -215,7 +215,7 @@ class Claims:
                 first_row_version=int(taken.first_row_version or 0),
                 expired=claim.expired + taken.taken - taken.messages,
             )
-            if taken.messages:
+            if taken.messages and taken.may_forward:
                 claim = self._forward(transaction, tables, claim)
         self._store.open(transaction, claim, lease_milliseconds)
         return claim

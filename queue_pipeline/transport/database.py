@@ -71,9 +71,13 @@ class Transaction:
         rows, touched = self._run(command, parameters)
         return int(rows[0][0]) if rows else max(touched, 0)
 
-    def execute_each(self, command: Command, parameter_sets: Iterable[Sequence[Any]]) -> None:
-        """Run one statement several times on one cursor, so that the server prepares it once."""
+    def execute_each(self, command: Command, parameter_sets: Iterable[Sequence[Any]], types: Sequence[Any]) -> None:
+        """Run one statement several times on one cursor, so that the server prepares it once.
+
+        `types` are those of ODBC, for parameters that the driver should not take for what they look like.
+        """
         with self._errors(command), contextlib.closing(self.connection.cursor()) as cursor:
+            cursor.setinputsizes(types)
             for parameters in parameter_sets:
                 cursor.execute(command.text, parameters)
 

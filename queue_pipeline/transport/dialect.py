@@ -58,6 +58,8 @@ class Taken(NamedTuple):
     messages: int
     bytes: int
     first_row_version: int | None
+    may_forward: bool = True
+    """Whether some of them may be on their way to another queue; a dialect that knows better says so."""
 
 
 class Dialect(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,6 +10,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.statements import Command
 
 DEFAULT_MOST_COUNTED = 1_000_000
@@ -45,7 +47,12 @@ class StatusReader:
         here = self._book.own(CLAIMS_TABLE)
         command = self._database.dialect.statement("nservicebus/list_queues", queue=here)
         rows = self._database.run(lambda own: own.rows(command, (here.schema or "",)), write=False)
-        return [self._book.resolve(QueueAddress(str(row[0]), here.schema, here.catalog)) for row in rows]
+        found: list[QueueTable] = []
+        for (name,) in rows:
+            # A table that no address can name is nobody's queue, whatever its shape.
+            with contextlib.suppress(AddressError):
+                found.append(self._book.resolve(QueueAddress(str(name), here.schema, here.catalog)))
+        return found
 
     def status(self, queue: QueueTable, most_counted: int = DEFAULT_MOST_COUNTED) -> QueueStatus:
         """The figures of one queue."""

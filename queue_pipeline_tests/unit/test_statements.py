@@ -119,7 +119,7 @@ PARAMETERS = {
     "scope_open": 1,
 }
 # PostgreSQL takes a message's parts packed: a buffer and five arrays.
-PACKED = {"nservicebus/send": 6, "nservicebus/store_delayed": 6}
+PACKED = {"nservicebus/send": 7, "nservicebus/store_delayed": 7, "nservicebus/claim_take": 4}
 
 every_statement = pytest.mark.parametrize(
     ("dialect", "name"), [(dialect, name) for dialect in DIALECTS for name in statement_names(dialect)]

@@ -1,5 +1,5 @@
 -- Tables that have a queue's shape. Parameter: schema.
-SELECT t.name
+SELECT CAST(t.name AS nvarchar(128))
 FROM {sys}.tables AS t
 INNER JOIN {sys}.schemas AS s ON s.schema_id = t.schema_id
 WHERE s.name = ?
