@@ -60,8 +60,15 @@ def encode(headers: Mapping[str, str]) -> str:
 
 def check_text(headers: Mapping[str, str]) -> None:
     """Refuse headers that are not text, naming the first."""
+    try:
+        # Joining looks at the types in C, several times faster than a loop, and bulk sends check every message.
+        "".join(headers)
+        "".join(headers.values())
+        return
+    except TypeError:
+        pass
     for name, value in headers.items():
-        if type(name) is not str or type(value) is not str:
+        if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidMessageError(
                 f"header {name!r} of message {headers.get(MESSAGE_ID, '(no id)')} is {type(value).__name__}, not text; "
                 "an NServiceBus endpoint would dead-letter the message: convert the value to str"

@@ -49,30 +49,40 @@ class Sender:
     ) -> int:
         """Send one or many messages to one queue, in the given transaction or in one of its own."""
         batch = [messages] if isinstance(messages, OutgoingMessage) else list(messages)
-        return self.dispatch([Operation(destination, message) for message in batch], transaction)
+        table = self._book.resolve(destination)
+        return self._deliver(self._group(deduplicate_alike(table, batch)), transaction)
 
     def dispatch(self, operations: Iterable[Operation], transaction: Transaction | None = None) -> int:
         """Send messages to several queues, all or none; returns how many rows were written.
 
         Everything is checked before the first row is written.
         """
-        prepared = self.prepare(operations)
-        if transaction is not None:
-            return self.write(transaction, prepared)
-        return self._database.run(lambda own: self.write(own, prepared)) if prepared else 0
+        return self._deliver(self.prepare(operations), transaction)
 
     def prepare(self, operations: Iterable[Operation]) -> list[Shipment]:
         """Check, deduplicate and group messages by the table that they go to."""
+        return self._group(deduplicate(operations, self._resolver({})))
+
+    def _deliver(self, shipments: list[Shipment], transaction: Transaction | None) -> int:
+        if transaction is not None:
+            return self.write(transaction, shipments)
+        return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0
+
+    def _group(self, addressed: Iterable[tuple[QueueTable, OutgoingMessage]]) -> list[Shipment]:
         shipments: dict[tuple[QueueTable, bool], Shipment] = {}
-        for destination, message in deduplicate(operations, self._resolver({})):
+        current: Shipment | None = None
+        last: tuple[QueueTable | None, bool] = (None, False)
+        for destination, message in addressed:
             check(message, destination.canonical)
-            key = (destination, message.delay is not None)
-            shipment = shipments.get(key)
-            if shipment is None:
-                table = destination if message.delay is None else self._delayed_table(destination)
-                forward_to = None if message.delay is None else destination.canonical
-                shipment = shipments[key] = Shipment(table, forward_to, [])
-            shipment.messages.append(message)
+            delayed = message.delay is not None
+            if current is None or last[0] is not destination or last[1] is not delayed:
+                last = (destination, delayed)
+                current = shipments.get((destination, delayed))
+                if current is None:
+                    table = self._delayed_table(destination) if delayed else destination
+                    current = Shipment(table, destination.canonical if delayed else None, [])
+                    shipments[(destination, delayed)] = current
+            current.messages.append(message)
         return list(shipments.values())
 
     def write(self, transaction: Transaction, shipments: Sequence[Shipment]) -> int:
@@ -118,3 +128,11 @@ def deduplicate(operations: Iterable[Operation], resolve: Resolver) -> list[tupl
         else:
             kept[place] = (table, message)
     return kept
+
+
+def deduplicate_alike(table: QueueTable, messages: list[OutgoingMessage]) -> list[tuple[QueueTable, OutgoingMessage]]:
+    """`deduplicate` for one destination, at little cost where every message has an id of its own."""
+    ids = [message.headers.get(wire.MESSAGE_ID) for message in messages]
+    if len(set(ids)) == len(ids):
+        return [(table, message) for message in messages]
+    return deduplicate([Operation(table, message) for message in messages], lambda _: table)

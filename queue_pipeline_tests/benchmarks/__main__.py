@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from queue_pipeline_tests.benchmarks import transport
-from queue_pipeline_tests.benchmarks.plan import Plan, make_plan
+from queue_pipeline_tests.benchmarks.plan import FULL_ROWS, QUICK_ROWS, Plan, make_plan
 from queue_pipeline_tests.benchmarks.report import Report
 
 PARTS: dict[str, Callable[[Plan, Report], None]] = {"transport": transport.run}
@@ -18,7 +18,11 @@ PARTS: dict[str, Callable[[Plan, Report], None]] = {"transport": transport.run}
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("part", type=click.Choice([*PARTS, "all"]), default="all")
 @click.option("--quick", is_flag=True, help="Fewer messages and rounds: about a minute a part.")
-@click.option("--rows", type=click.IntRange(min=1), help="How many messages to move (200,000; 40,000 with --quick).")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    help=f"How many messages to move ({FULL_ROWS:,}; {QUICK_ROWS:,} with --quick).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else.")
 @click.option(
     "--out",

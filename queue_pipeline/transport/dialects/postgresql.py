@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain
-from operator import add
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyodbc
@@ -12,7 +11,7 @@ import pyodbc
 from queue_pipeline.transport import address
 from queue_pipeline.transport.ahead import ahead
 from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialect import Bounds, Dialect, Row, Taken, chunks
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Bounds, Dialect, Row, Taken, chunks
 from queue_pipeline.transport.dialects.odbc import connection_string, find_driver, open_odbc
 from queue_pipeline.transport.faults import Fault
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
@@ -34,6 +33,8 @@ DRIVER_OPTIONS = {
     # No savepoint around each statement: an error dooms the transaction, which is what the transport relies on.
     "Protocol": "7.4-0",
 }
+_LARGEST_VALUE = 1 << 30
+_SEPARATOR, _BINARY_SEPARATOR = "\x1e", b"\x1e"
 _TEXT = (pyodbc.SQL_LONGVARCHAR, 0, 0)
 _PACKED_TYPES = (None, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT)
 ROWS_PER_INSERT = 10_000
@@ -81,6 +82,9 @@ class PostgreSql(Dialect):
                 "PWD": url.password.get_secret_value() if url.password else "",
             }
         connection = open_odbc(connection_string(url, pairs, DRIVER_OPTIONS))
+        # Large values in one call: in pieces, pyodbc asks for the interpreter again for each, and waits for the thread
+        # that encodes the next statement every time.
+        connection.maxwrite = _LARGEST_VALUE
         connection.execute(load_statement(self.name, "session"))
         connection.commit()
         return connection
@@ -138,22 +142,21 @@ class PostgreSql(Dialect):
         return Taken(int(taken), int(messages), int(size), first, int(forwarded) > 0)
 
 
-def _pack(rows: Sequence[Row]) -> tuple[bytes, ...]:
-    """The parameters of `send.sql`: headers and bodies end to end in one value, their places and lengths in arrays.
+def _pack(rows: Sequence[Row]) -> tuple[Any, ...]:
+    """The parameters of `send.sql`: binary bodies, ids, milliseconds, headers, text bodies, offsets and lengths.
 
-    All are bytes that are declared as text, which psqlodbc passes on untouched: it converts a str twice, and looks at
-    its log level for each byte of a binary value, which takes it half as long as the server needs to store it. So the
-    buffer goes as binary only when it has to. A text beyond ASCII has to: in a database with another encoding than
-    UTF-8 the server would convert it.
+    ASCII goes as bytes that are declared as text, which psqlodbc passes on untouched: it converts a str twice, and
+    looks at its log level for each byte of a binary value. So bodies go as binary only when they are not plain text.
     """
-    ids, milliseconds, texts, bodies = zip(*rows, strict=True)
-    headers = [text.encode() for text in texts]
-    buffer = b"".join(chain.from_iterable(zip(headers, bodies, strict=True)))
-    is_text = buffer.isascii() and b"\0" not in buffer
-    header_sizes, body_sizes = list(map(len, headers)), list(map(len, bodies))
-    starts = accumulate(map(add, header_sizes[:-1], body_sizes[:-1]), initial=1)
-    arrays = (ids, milliseconds, starts, header_sizes, body_sizes)
-    return (b"" if is_text else buffer, buffer if is_text else b"", *map(_array, arrays))
+    ids, milliseconds, headers, bodies = zip(*rows, strict=True)
+    expiring = milliseconds if any(each != NEVER_EXPIRES for each in milliseconds) else ()
+    header_text, body_text = _SEPARATOR.join(headers), _BINARY_SEPARATOR.join(bodies)
+    is_text = body_text.isascii() and body_text.count(_BINARY_SEPARATOR) == len(rows) - 1 and b"\0" not in body_text
+    common = (_array(ids), _array(expiring), header_text.encode() if header_text.isascii() else header_text)
+    if is_text and body_text:
+        return (b"", *common, body_text, _array(()), _array(()))
+    sizes = list(map(len, bodies))
+    return (b"".join(bodies), *common, b"", _array(accumulate(sizes[:-1], initial=1)), _array(sizes))
 
 
 def _array(values: Iterable[object]) -> bytes:

@@ -4,9 +4,14 @@ INSERT INTO {delayed} (id, due, headers, body)
 SELECT
     m.id,
     now() + m.delay * INTERVAL '1 millisecond',
-    convert_from(substring(packed.buffer FROM m.start FOR m.headers), 'UTF8'),
-    substring(packed.buffer FROM m.start + m.headers FOR m.body)
+    m.headers,
+    COALESCE(convert_to(m.body, 'UTF8'), substring(packed.buffer FROM m.start FOR m.size))
 FROM
-    (SELECT COALESCE(NULLIF(CAST(? AS bytea), ''), convert_to(CAST(? AS text), 'UTF8')) AS buffer OFFSET 0) AS packed,
-    unnest(CAST(? AS uuid[]), CAST(? AS bigint[]), CAST(? AS integer[]), CAST(? AS integer[]), CAST(? AS integer[]))
-        AS m (id, delay, start, headers, body)
+    (SELECT CAST(? AS bytea) AS buffer OFFSET 0) AS packed,
+    LATERAL (
+        SELECT
+            unnest(CAST(? AS uuid[])) AS id, unnest(CAST(? AS bigint[])) AS delay,
+            unnest(string_to_array(CAST(? AS text), chr(30))) AS headers,
+            unnest(string_to_array(NULLIF(CAST(? AS text), ''), chr(30))) AS body,
+            unnest(CAST(? AS integer[])) AS start, unnest(CAST(? AS integer[])) AS size
+    ) AS m
