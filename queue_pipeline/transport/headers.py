@@ -40,21 +40,30 @@ EXCEPTION_MESSAGE: Final = "NServiceBus.ExceptionInfo.Message"
 EXCEPTION_STACK_TRACE: Final = "NServiceBus.ExceptionInfo.StackTrace"
 
 _quote: Final = json.encoder.encode_basestring
-_QUOTED_NAMES: Final[dict[str, str]] = {}
-_MOST_QUOTED_NAMES: Final = 1_000
 _TIMESTAMP_LENGTH: Final = 28
 _NEEDS_ESCAPE = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 _TIME_SPAN = re.compile(r"(-)?(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,7}))?\Z")
 
 
 def encode(headers: Mapping[str, str]) -> str:
-    """Headers as the JSON text of the Headers column, escaped the way the reference writes it."""
+    """Headers as the JSON text of the Headers column, escaped the way the reference writes it.
+
+    Messages of one kind have the same names in the same order, and hardly a value needs an escape: what stands between
+    the values is made once, and the values are put in as they are. That takes a third of the time of `json.dumps`.
+    """
+    if not headers:
+        return "{}"
+    values = list(headers.values())
     try:
-        parts = [f"{_QUOTED_NAMES.get(name) or _quoted_name(name)}{_quote(value)}" for name, value in headers.items()]
+        frame, together = _frame(tuple(headers)), "".join(values)
     except TypeError:
         check_text(headers)
         raise
-    text = ("{" + ",".join(parts) + "}").replace("/", "\\/")
+    if '"' in together or "\\" in together or not together.isprintable():
+        values = [_quote(value)[1:-1] for value in values]
+    pieces = [""] * (2 * len(values))
+    pieces[::2], pieces[1::2] = frame, values
+    text = "".join(pieces).replace("/", "\\/") + '"}'
     return text if text.isascii() else _NEEDS_ESCAPE.sub(_surrogate_pair, text)
 
 
@@ -189,12 +198,10 @@ def host_id() -> str:
     return uuid.uuid5(uuid.NAMESPACE_OID, f"queue_pipeline:{sys.prefix}:{machine_name()}").hex
 
 
-def _quoted_name(name: str) -> str:
-    """A header's name as JSON with its colon, kept: the same few names are written all the time."""
-    quoted = f"{_quote(name)}:"
-    if len(_QUOTED_NAMES) < _MOST_QUOTED_NAMES:
-        _QUOTED_NAMES[name] = quoted
-    return quoted
+@functools.lru_cache(maxsize=256)
+def _frame(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What stands before each value. Raises TypeError when a name is no text."""
+    return tuple(('",' if position else "{") + _quote(name) + ':"' for position, name in enumerate(names))
 
 
 def _surrogate_pair(match: re.Match[str]) -> str:
