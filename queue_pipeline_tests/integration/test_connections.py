@@ -157,6 +157,15 @@ def test_a_missing_driver_is_named_with_the_next_step():
         transport.peek("orders")
 
 
+def test_a_driver_and_its_options_can_be_chosen(postgres):
+    """The driver is used, and options reach it: psqlodbc itself refuses to write on a read-only connection."""
+    url = f"{postgres.url()}?driver=PostgreSQL+Unicode"
+    with QueueTransport(url) as transport, transport.transaction() as transaction:
+        assert transaction.rows("SELECT 1")[0][0] == 1
+    with QueueTransport(f"{url}&ReadOnly=1") as transport, pytest.raises(DatabaseUnavailableError, match="readonly"):
+        transport.peek("orders")
+
+
 def test_an_unknown_scheme_is_refused_with_the_forms_that_exist():
     with pytest.raises(ConfigurationError, match=r"mysql.*sqlite:///path, postgresql://"):
         QueueTransport("mysql://u:p@h/d")

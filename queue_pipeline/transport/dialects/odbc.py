@@ -31,9 +31,11 @@ def connection_string(url: DatabaseUrl, pairs: Mapping[str, str], defaults: Mapp
         present = {key.lower() for key, _ in odbc_pairs(given)}
         missing = {key: value for key, value in defaults.items() if key.lower() not in present}
         return ";".join(part for part in (given.rstrip("; "), odbc_string(missing)) if part)
-    chosen = {key.lower() for key in url.options}
+    # The driver that was asked for is already among the pairs, found and checked.
+    options = {key: value for key, value in url.options.items() if key.lower() != "driver"}
+    chosen = {key.lower() for key in options}
     merged = {key: value for key, value in {**pairs, **defaults}.items() if key.lower() not in chosen}
-    return odbc_string({**merged, **{key: value for key, value in url.options.items() if key.lower() != "driver"}})
+    return odbc_string({**merged, **options})
 
 
 def find_driver(wanted: str | None, known: Sequence[str], *, database: str, install: str) -> str:
