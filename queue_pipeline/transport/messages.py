@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import enum
 import os
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import NamedTuple
 
 from queue_pipeline.transport import headers as wire
@@ -19,8 +21,7 @@ from queue_pipeline.transport.errors import InvalidMessageError
 LONGEST_TIME_TO_LIVE = timedelta(days=24)
 """The wire carries milliseconds in 32 bits; some runtimes turn more into an instant expiry."""
 LONGEST_DELAY = timedelta(days=365 * 100)
-_IDS_AT_ONCE = 256
-_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+_COUNTER = [f"{number:03x}" for number in range(1 << 12)]
 
 
 class TransactionMode(enum.Enum):
@@ -117,24 +118,27 @@ def check(message: OutgoingMessage, destination: str) -> None:
 
 def to_rows(messages: Sequence[OutgoingMessage], extra_headers: Mapping[str, str] | None = None) -> Iterator[Row]:
     """Checked messages as the rows that are inserted, each with an id of its own; made as they are asked for."""
-    for start in range(0, len(messages), _IDS_AT_ONCE):
-        part = messages[start : start + _IDS_AT_ONCE]
-        for row_id, message in zip(new_row_ids(len(part)), part, strict=True):
-            headers = {**message.headers, **extra_headers} if extra_headers else message.headers
-            yield Row(row_id, _milliseconds(message), wire.encode(headers), bytes(message.body))
+    headers: Iterator[Mapping[str, str]] = map(attrgetter("headers"), messages)
+    if extra_headers:
+        headers = ({**own, **extra_headers} for own in headers)
+    bodies = map(bytes, map(attrgetter("body"), messages))
+    columns = (new_row_ids(len(messages)), map(_milliseconds, messages), map(wire.encode, headers), bodies)
+    return map(Row._make, zip(*columns, strict=True))
 
 
 def new_row_ids(count: int) -> Iterator[str]:
-    """Fresh row ids, UUIDs of version 7: time comes first, so that an index on them grows at one end.
+    """Fresh row ids, UUIDs of version 7 in ascending order, so that an index on them grows at one end.
 
-    Measured on PostgreSQL, where the id is the primary key: bulk inserts are 10 to 40 % faster than with random ids.
+    A counter follows the time, then 62 random bits. Measured on PostgreSQL, where the id is the primary key: bulk
+    inserts are 10 to 40 % faster than with random ids.
     """
-    moment = f"{int(time.time() * 1000):012x}"
-    front = f"{moment[:8]}-{moment[8:]}-7"
-    chance = os.urandom(10 * count).hex()
-    for at in range(0, 20 * count, 20):
-        variant = _VARIANTS[chance[at + 3]]
-        yield f"{front}{chance[at : at + 3]}-{variant}{chance[at + 4 : at + 7]}-{chance[at + 7 : at + 19]}"
+    for first in range(0, count, len(_COUNTER)):
+        moment = f"{int(time.time() * 1000):012x}"
+        front, middle = f"{moment[:8]}-{moment[8:]}-7", f"-{secrets.randbits(14) | 0x8000:04x}-"
+        numbers = _COUNTER[: count - first]
+        chance = os.urandom(6 * len(numbers)).hex()
+        for at, number in enumerate(numbers):
+            yield front + number + middle + chance[12 * at : 12 * at + 12]
 
 
 def from_row(
