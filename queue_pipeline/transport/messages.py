@@ -93,8 +93,10 @@ def new_message(
 
 
 def check(message: OutgoingMessage, destination: str) -> None:
-    """Refuse a message that could not be delivered as meant, naming it and its destination."""
-    wire.check_text(message.headers)
+    """Refuse a message that could not be delivered as meant, naming it and its destination.
+
+    Headers are looked at when they are encoded.
+    """
     if type(message.body) is bytes and message.time_to_be_received is None and message.delay is None:
         return
     subject = f"message {message.headers.get(wire.MESSAGE_ID, '(no id)')} for {destination}"

@@ -14,6 +14,9 @@ from queue_pipeline.transport.messages import Operation, OutgoingMessage, check,
 
 Resolver: TypeAlias = Callable[[str | QueueAddress | QueueTable], QueueTable]
 
+FEW = 500
+"""So many messages are checked to the last header before a connection is taken; more would keep it waiting."""
+
 
 class Shipment(NamedTuple):
     """Checked messages on their way into one table; `forward_to` names the destination of delayed ones."""
@@ -55,7 +58,9 @@ class Sender:
     def dispatch(self, operations: Iterable[Operation], transaction: Transaction | None = None) -> int:
         """Send messages to several queues, all or none; returns how many rows were written.
 
-        Everything is checked before the first row is written.
+        In the caller's transaction, with which the caller may go on after an error, everything is checked before the
+        first row is written. Many messages in a transaction of their own are encoded while the database stores those
+        before them; an error undoes them all.
         """
         return self._deliver(self.prepare(operations), transaction)
 
@@ -64,6 +69,10 @@ class Sender:
         return self._group(deduplicate(operations, self._resolver({})))
 
     def _deliver(self, shipments: list[Shipment], transaction: Transaction | None) -> int:
+        if transaction is not None or count(shipments) <= FEW:
+            for shipment in shipments:
+                for message in shipment.messages:
+                    wire.check_text(message.headers)
         if transaction is not None:
             return self.write(transaction, shipments)
         return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0

@@ -86,6 +86,21 @@ def test_a_header_that_is_no_text_is_refused_before_anything_is_written(transpor
     assert transport.peek("orders") == 0
 
 
+@pytest.mark.parametrize("enlisted", [False, True])
+def test_a_bad_header_at_the_end_of_many_messages_undoes_them_all(transport, enlisted):
+    messages = [new_message("x" * 500) for _ in range(3000)] + [OutgoingMessage(b"", {"n": 1})]
+    if enlisted:
+        with transport.transaction() as transaction:
+            with pytest.raises(InvalidMessageError, match="header 'n'"):
+                transport.send("orders", messages, transaction)
+            transport.send("orders", new_message("the caller goes on"), transaction)
+        assert bodies(transport, "orders") == [b"the caller goes on"]
+    else:
+        with pytest.raises(InvalidMessageError, match="header 'n'"):
+            transport.send("orders", messages)
+        assert transport.peek("orders") == 0
+
+
 def test_many_messages_keep_their_order_and_their_bytes(transport):
     messages = [OutgoingMessage(bytes([n % 256]) * (n % 700), {"n": str(n)}) for n in range(1500)]
     messages.append(OutgoingMessage(b"\x00" * 3_000_000, {"n": "big"}))
