@@ -8,6 +8,7 @@ import pytest
 
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine, run
+from queue_pipeline_tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -89,6 +90,7 @@ def test_claims_are_told_from_one_another(cli: CommandLine, sqlite: Backend) -> 
     held = transport.claims.claim(transport.resolve("orders"), "run-1", 2)
     late = transport.claims.claim(transport.resolve("orders"), "run-2", 2, lease_seconds=0.001)
     assert held is not None and late is not None
+    eventually(lambda: any(status.lease_seconds < 0 for status in transport.claims.list()))
     rows = {row.split()[0]: row for row in cli("claims", "list").out.splitlines()[2:]}
     assert "held" in rows[held.claim_id] and "run-1" in rows[held.claim_id]
     assert "lease ran out" in rows[late.claim_id]
