@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ from queue_pipeline.transport.errors import DriverMissingError
 pyodbc.pooling = False
 
 LOGIN_TIMEOUT_SECONDS = 15
+_DISTRIBUTIONS = {
+    "debian_ubuntu": ("debian", "ubuntu"),
+    "rhel": ("rhel", "fedora", "centos"),
+    "suse": ("suse", "opensuse", "sles"),
+    "alpine": ("alpine",),
+}
 
 
 def open_odbc(connection_string: str) -> Any:
@@ -58,5 +65,22 @@ def packaged_sqlserver_driver() -> str | None:
     spec = importlib.util.find_spec("mssql_python_odbc")
     if spec is None or spec.origin is None:
         return None
-    found = sorted(Path(spec.origin).parent.rglob("libmsodbcsql*.so*"))
-    return str(found[-1]) if found else None
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        system = {}
+    names = f"{system.get('ID', '')} {system.get('ID_LIKE', '')}".split()
+    found = Path(spec.origin).parent.rglob("libmsodbcsql*.so*")
+    return fitting_driver([str(path) for path in found], names, platform.machine())
+
+
+def fitting_driver(paths: Sequence[str], systems: Sequence[str], machine: str) -> str | None:
+    """The one of several builds that was made for this system, by its names (own first), and for this machine."""
+    machines = {"amd64": "x86_64", "aarch64": "arm64"}
+    wanted = machines.get(machine.lower(), machine.lower())
+    fitting = sorted(path for path in paths if wanted in Path(path).parts)
+    for system in systems:
+        for path in fitting:
+            if system in _DISTRIBUTIONS.get(Path(path).parents[2].name, ()):
+                return path
+    return fitting[0] if fitting else None
