@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
 
 from queue_pipeline.transport.messages import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
 
+_PIPELINE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 SHORTEST_TIME_TO_LIVE = 0.001
 """Seconds: the database counts milliseconds."""
 
@@ -30,6 +32,18 @@ class Queue(Text):
     """The address of a queue, in the form that its database uses."""
 
     name = "queue"
+
+
+class PipelineName(Text):
+    """The name of a pipeline: what an identifier of its tools may be."""
+
+    name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what no pipeline can be called, so that a slip of the pen does not pause nothing."""
+        if not _PIPELINE_NAME.fullmatch(super().convert(value, param, ctx)):
+            self.fail(f"{value!r} is not a name of 1 to 100 letters, digits and underscores", param, ctx)
+        return value
 
 
 class Seconds(click.FloatRange):
@@ -74,6 +88,7 @@ TIME_TO_LIVE = Seconds(
 )
 DELAY = Seconds(0, LONGEST_DELAY.total_seconds(), "a number of seconds, not negative and at most a hundred years")
 
+pipeline_argument = click.argument("name", type=PipelineName(), metavar="NAME")
 queue_argument = click.argument("queue", type=Queue(), metavar="QUEUE")
 queues_argument = click.argument("queues", type=Queue(), nargs=-1, required=True, metavar="QUEUE...")
 any_queues_argument = click.argument("queues", type=Queue(), nargs=-1, metavar="[QUEUE...]")

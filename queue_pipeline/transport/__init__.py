@@ -14,7 +14,9 @@ from queue_pipeline.transport.messages import (
     TransactionMode,
     new_message,
 )
+from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline.transport.user_tables import TableRows
 
 __all__ = [
     "Claim",
@@ -24,7 +26,9 @@ __all__ = [
     "QueueAddress",
     "QueueTable",
     "QueueTransport",
+    "ReadyMessages",
     "ReceivedMessage",
+    "TableRows",
     "TransactionMode",
     "new_message",
 ]

@@ -14,6 +14,7 @@ CLAIMED_SUFFIX = "Claimed"
 CLAIMS_TABLE = "QueueClaims"
 OUTBOX_TABLE = "QueueOutbox"
 METRICS_TABLE = "QueueMetrics"
+PAUSES_TABLE = "QueuePauses"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,14 @@ def check_claim(queue: QueueTable, owner: str, max_messages: int, max_bytes: int
         raise ConfigurationError(f"queue {queue}: a batch of {max_messages} messages; ask for at least one")
     if max_bytes < 1:
         raise ConfigurationError(f"queue {queue}: a batch of {max_bytes} bytes; ask for at least one")
+    check_owner(queue.canonical, owner)
+    check_lease(queue.canonical, lease_seconds)
+
+
+def check_owner(queue: str, owner: str) -> None:
+    """Refuse an owner that the table of claims could not hold."""
     if not 0 < len(owner) <= LONGEST_OWNER:
         raise ConfigurationError(f"queue {queue}: the owner of a claim needs a name of 1 to {LONGEST_OWNER} characters")
-    check_lease(queue.canonical, lease_seconds)
 
 
 def check_lease(queue: str, lease_seconds: float) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, METRICS_TABLE, AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.claim import Claim, ClaimStatus, lost
@@ -56,6 +58,19 @@ class ClaimStore:
         if transaction.count(self.claims_statement("claim_release", claim.queue), claim.fence) != 1:
             raise lost(claim)
 
+    def release_owner(self, transaction: Transaction, owner: str) -> list[Claim]:
+        """Clear one owner wherever it stands; returns the claims as they were held."""
+        rows = transaction.rows(self.claims_statement("claim_release_owner", None), (owner,))
+        return [
+            Claim(str(claim_id).lower(), queue, owner, attempt, *figures) for claim_id, queue, attempt, *figures in rows
+        ]
+
+    def adopt(self, transaction: Transaction, claim: Claim, owner: str, lease_milliseconds: int) -> Claim | None:
+        """Take over this one claim, unless somebody else holds it by now."""
+        command = self.claims_statement("claim_adopt", claim.queue)
+        rows = transaction.rows(command, (owner, lease_milliseconds, *claim.fence))
+        return _claim(rows[0]) if rows else None
+
     def take_over(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease_milliseconds: int
     ) -> Claim | None:
@@ -64,8 +79,7 @@ class ClaimStore:
         rows = transaction.rows(self.claims_statement("claim_take_over", queue), (owner, lease_milliseconds, queue))
         if not rows:
             return None
-        claim_id, *fields = rows[0]
-        claim = Claim(str(claim_id).lower(), *fields)
+        claim = _claim(rows[0])
         if claim.messages <= bounds.messages and claim.bytes <= bounds.bytes:
             return claim
         parts = transaction.rows(self.statement(tables, "claim_parts"), (*bounds, claim.claim_id))
@@ -118,6 +132,11 @@ class ClaimStore:
         command = dialect.statement("metrics_record", queue=self._metrics, metrics=self._metrics)
         transaction.execute(command, (claim.claim_id, claim.queue, claim.owner, *figures))
 
+    def waiting(self, transaction: Transaction) -> dict[str, int]:
+        """Messages in claims that nobody holds, by queue."""
+        rows = transaction.rows(self.claims_statement("claim_waiting", None))
+        return {str(queue): int(messages) for queue, messages in rows}
+
     def list(self, transaction: Transaction, queue: str | None) -> list[ClaimStatus]:
         """Every claim of a queue, or of all."""
         rows = transaction.rows(self.claims_statement("claim_list", queue), (queue or "", queue or ""))
@@ -125,3 +144,8 @@ class ClaimStore:
             ClaimStatus(str(row[0]).lower(), row[1], row[2], row[3], row[4], row[5], row[7] / 1000, row[8] / 1000)
             for row in rows
         ]
+
+
+def _claim(row: Sequence[Any]) -> Claim:
+    claim_id, *fields = row
+    return Claim(str(claim_id).lower(), *fields)

@@ -18,22 +18,24 @@ from queue_pipeline.transport.claim import (
     ClaimStatus,
     check_claim,
     check_lease,
+    check_owner,
     lost,
 )
 from queue_pipeline.transport.claim_store import LAST_ROW_VERSION, ClaimStore
 from queue_pipeline.transport.database import CommitUnknownError, Database, Transaction
 from queue_pipeline.transport.dialect import Bounds
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, TableNotFoundError
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
-from queue_pipeline.transport.send import Sender, count
+from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.send import AnyShipment, Sender, count
 
 COMMIT_TRIES = 3
 
 
 class Claims:
-    """Claim, renew, complete, release, split and list."""
+    """Claim, adopt, renew, complete, release, split and list."""
 
     def __init__(self, database: Database, book: AddressBook, sender: Sender, forwarder: Forwarder) -> None:
         self._database = database
@@ -64,6 +66,17 @@ class Claims:
             )
         )
 
+    def adopt(self, claim: Claim, owner: str, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> Claim | None:
+        """Take over one claim that was released, whose lease ran out, or whose holder the caller knows to be dead.
+
+        The last is believed only while the claim is still as given: owner and attempt. Of several adopters one wins.
+        Returns the claim as it is now; None when it was completed, or belongs to somebody else.
+        """
+        check_owner(claim.queue, owner)
+        check_lease(claim.queue, lease_seconds)
+        milliseconds = round(lease_seconds * 1000)
+        return self._database.run(lambda own: self._store.adopt(own, claim, owner, milliseconds))
+
     def renew(self, claim: Claim, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> None:
         """Hold a claim for longer, counted from now on the database's clock."""
         check_lease(claim.queue, lease_seconds)
@@ -75,6 +88,13 @@ class Claims:
     def release(self, claim: Claim) -> None:
         """Let go of a claim at once; the next claim on its queue takes it over, at the next attempt."""
         self._database.run(lambda own: self._store.release(own, claim))
+
+    def release_owner(self, owner: str) -> list[Claim]:
+        """Let go of every claim that this owner still holds, after its run failed or was cancelled.
+
+        Returns the claims as they were held.
+        """
+        return self._database.run(lambda own: self._store.release_owner(own, owner))
 
     def give_back(self, claim: Claim) -> int:
         """Put a claim's messages back into the queue, for receivers that know nothing of claims.
@@ -108,20 +128,24 @@ class Claims:
         self,
         claim: Claim,
         operations: Iterable[Operation] = (),
-        work: Callable[[Transaction], None] | None = None,
+        work: Callable[[Transaction], object] | None = None,
+        ready: Sequence[ReadyMessages] = (),
+        dead_letters: Sequence[int] = (),
     ) -> int:
         """End a claim: fence, own work, sends and the deletion of its messages in one transaction, all or none.
 
         `work` runs the caller's own statements in that transaction; it is called again if the database picks the
-        transaction as a deadlock victim. Returns how many messages were sent.
+        transaction as a deadlock victim. `ready` are messages as columns, `dead_letters` the row versions of messages
+        whose headers cannot be read: they go to the error queue byte for byte. Returns how many messages were sent.
         """
-        prepared = self._sender.prepare(operations)
+        prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_ready(ready)]
         drop = self._store.statement(self._store.tables(claim), "claim_drop")
 
         def finish(transaction: Transaction) -> int:
             held = self._store.pass_fence(transaction, claim)
             if work is not None:
                 work(transaction)
+            self._move_dead_letters(transaction, claim, dead_letters)
             sent = self._sender.write(transaction, prepared)
             transaction.execute(drop, (claim.claim_id,))
             self._store.record(transaction, claim, sent, held)
@@ -157,14 +181,9 @@ class Claims:
     def dead_letter(self, claim: Claim, row_versions: Sequence[int]) -> Claim | None:
         """Move messages with unreadable headers to the error queue byte for byte; None when nothing is left."""
         tables = self._store.tables(claim)
-        read = self._store.statement(tables, "claim_read")
-        drop = self._store.statement(tables, "claim_drop_one")
 
         def move(transaction: Transaction) -> Claim | None:
-            for row_version in row_versions:
-                for row in transaction.rows(read, (claim.claim_id, row_version, row_version)):
-                    self._forwarder.dead_letter(transaction, str(row[0]), row[2], row[3])
-                    transaction.execute(drop, (claim.claim_id, row_version))
+            self._move_dead_letters(transaction, claim, row_versions)
             return self._store.shrink(transaction, tables, claim)
 
         return self._database.run(move)
@@ -188,6 +207,13 @@ class Claims:
         """Every claim of a queue, or of all."""
         return self._database.run(lambda own: self._store.list(own, queue.canonical if queue else None), write=False)
 
+    def waiting(self) -> dict[str, int]:
+        """Messages in claims that nobody holds, by queue: work that waits beside what a peek counts."""
+        try:
+            return self._database.run(self._store.waiting, write=False)
+        except TableNotFoundError:
+            return {}
+
     def find(self, claim_id: str) -> Claim | None:
         """A claim that has an owner, by its id: for tools that act on what they did not claim themselves."""
         for status in self.list():
@@ -196,6 +222,14 @@ class Claims:
                     status.claim_id, status.queue, status.owner, status.attempt, status.messages, status.bytes, 0
                 )
         return None
+
+    def _move_dead_letters(self, transaction: Transaction, claim: Claim, row_versions: Sequence[int]) -> None:
+        tables = self._store.tables(claim)
+        read, drop = (self._store.statement(tables, name) for name in ("claim_read", "claim_drop_one"))
+        for row_version in row_versions:
+            for row in transaction.rows(read, (claim.claim_id, row_version, row_version)):
+                self._forwarder.dead_letter(transaction, str(row[0]), row[2], row[3])
+                transaction.execute(drop, (claim.claim_id, row_version))
 
     def _take_new(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease_milliseconds: int

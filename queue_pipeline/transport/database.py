@@ -120,7 +120,8 @@ class Transaction:
         except DRIVER_ERRORS as error:
             self.doomed = True
             self._database.shapes.forget_if_changed(error)
-            raise self._database.translate(error, command.queue if isinstance(command, Command) else None) from error
+            about = command if isinstance(command, Command) else Command(command)
+            raise self._database.translate(error, about.queue, about.table) from error
 
 
 class Shapes:
@@ -241,10 +242,10 @@ class Database:
         """Close the idle connections."""
         self._pool.close()
 
-    def translate(self, error: BaseException, queue: str | None = None) -> Exception:
+    def translate(self, error: BaseException, queue: str | None = None, table: str | None = None) -> Exception:
         """Our error for a driver's error."""
         fault = self._dialect.fault(error) if self._dialect else Fault.CONNECTION
-        return translate(fault, error, queue=queue, where=str(self.url), secrets=self.url.secrets())
+        return translate(fault, error, queue=queue, where=str(self.url), table=table, secrets=self.url.secrets())
 
     def _open(self) -> Any:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from queue_pipeline.transport.address import QueueAddress, check_name
@@ -15,6 +15,7 @@ from queue_pipeline.transport.statements import Command, load_statement, placeho
 if TYPE_CHECKING:
     from queue_pipeline.transport.addressing import ClaimTables, QueueTable
     from queue_pipeline.transport.database import Transaction
+    from queue_pipeline.transport.row_form import RowForm
 
 NEVER_EXPIRES = -1
 """Milliseconds that mean "no expiry" in a bound row. Not NULL: ODBC drivers have to ask the server for the
@@ -75,6 +76,8 @@ class Dialect(ABC):
     """The most rows that one statement takes off a queue."""
     inspects_columns: ClassVar[bool] = False
     """True where queue tables of several versions are about, so that a table is looked at before it is used."""
+    stores_nul: ClassVar[bool] = True
+    """False where a text ends at a NUL character, silently."""
     longest_queue_name: ClassVar[int | None] = None
     """For a table without a suffix of ours, counted as `name_length` does."""
 
@@ -111,6 +114,10 @@ class Dialect(ABC):
         self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
     ) -> Taken:
         """Move messages from the head of a queue into its .Claimed table, dropping expired ones."""
+
+    @abstractmethod
+    def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
+        """Append rows to a table of the user's own, or merge them by key, each key once and in the given order."""
 
     def move_due(
         self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, columns: frozenset[str], limit: int

@@ -75,6 +75,20 @@ class DatabaseError(QueuePipelineError):
     """Any other failure that the database reported."""
 
 
+class TableNotFoundError(DatabaseError):
+    """A table that is no queue does not exist: one that queues share, or the user's own."""
+
+    exit_code = 3
+
+
+class UniqueIndexMissingError(DatabaseError):
+    """A merge names key columns that no unique index covers."""
+
+
+class DuplicateKeyError(DatabaseError):
+    """A row with the same key is there already."""
+
+
 class TransientDatabaseError(DatabaseError):
     """A deadlock or serialisation victim, or a busy database: nothing was done, trying again is right."""
 

@@ -11,11 +11,14 @@ from queue_pipeline.transport.errors import (
     AlreadyExistsError,
     DatabaseError,
     DatabaseUnavailableError,
+    DuplicateKeyError,
     LayoutChangedError,
     QueueNotFoundError,
     QueuePipelineError,
     SchemaNotFoundError,
+    TableNotFoundError,
     TransientDatabaseError,
+    UniqueIndexMissingError,
 )
 
 
@@ -31,6 +34,8 @@ class Fault(enum.Enum):
     LOGIN = "user or password refused"
     PERMISSION = "a right is missing"
     EXISTS = "the object is already there"
+    NO_UNIQUE_INDEX = "a merge names columns that no unique index covers"
+    DUPLICATE = "a row with the same key is there already"
     OTHER = "anything else"
 
 
@@ -66,16 +71,26 @@ def _words(error: BaseException) -> str:
 
 
 def translate(
-    fault: Fault, error: BaseException, *, queue: str | None, where: str, secrets: Iterable[str] = ()
+    fault: Fault,
+    error: BaseException,
+    *,
+    queue: str | None,
+    where: str,
+    table: str | None = None,
+    secrets: Iterable[str] = (),
 ) -> QueuePipelineError:
-    """Our error for a driver's error, naming the queue, the database and the next step."""
+    """Our error for a driver's error, naming the queue or the user's own table, the database and the next step."""
     words = driver_message(error, secrets)
-    subject = f"queue {queue}: " if queue else ""
+    subject = f"queue {queue}: " if queue else f"table {table}: " if table else ""
     match fault:
+        case Fault.MISSING_TABLE | Fault.MISSING_SCHEMA if table is not None:
+            return TableNotFoundError(f"table {table} does not exist; create it with your own migration ({words})")
+        case Fault.PERMISSION if table is not None:
+            return AccessDeniedError(f"{subject}{words}; let this account read, insert and update rows of it")
         case Fault.MISSING_TABLE if queue is not None:
             return QueueNotFoundError(queue, words)
         case Fault.MISSING_TABLE:
-            return DatabaseError(f"{words}; create the tables with: queue-pipeline install QUEUE")
+            return TableNotFoundError(f"{words}; create the tables with: queue-pipeline install QUEUE")
         case Fault.MISSING_SCHEMA if queue is not None:
             return SchemaNotFoundError(queue, words)
         case Fault.MISSING_DATABASE:
@@ -94,5 +109,9 @@ def translate(
             )
         case Fault.LAYOUT:
             return LayoutChangedError(f"{subject}its columns changed since the last look at them: {words}; try again")
+        case Fault.NO_UNIQUE_INDEX:
+            return UniqueIndexMissingError(f"{subject}{words}")
+        case Fault.DUPLICATE:
+            return DuplicateKeyError(f"{subject}{words}")
         case _:
             return DatabaseError(f"{subject}{words}")

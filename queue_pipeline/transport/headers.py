@@ -22,6 +22,7 @@ from queue_pipeline.transport.errors import InvalidMessageError
 MESSAGE_ID: Final = "NServiceBus.MessageId"
 CORRELATION_ID: Final = "NServiceBus.CorrelationId"
 CONVERSATION_ID: Final = "NServiceBus.ConversationId"
+RELATED_TO: Final = "NServiceBus.RelatedTo"
 MESSAGE_INTENT: Final = "NServiceBus.MessageIntent"
 ENCLOSED_MESSAGE_TYPES: Final = "NServiceBus.EnclosedMessageTypes"
 CONTENT_TYPE: Final = "NServiceBus.ContentType"
@@ -38,6 +39,15 @@ TIME_OF_FAILURE: Final = "NServiceBus.TimeOfFailure"
 EXCEPTION_TYPE: Final = "NServiceBus.ExceptionInfo.ExceptionType"
 EXCEPTION_MESSAGE: Final = "NServiceBus.ExceptionInfo.Message"
 EXCEPTION_STACK_TRACE: Final = "NServiceBus.ExceptionInfo.StackTrace"
+PROCESSING_STARTED: Final = "NServiceBus.ProcessingStarted"
+PROCESSING_ENDED: Final = "NServiceBus.ProcessingEnded"
+PROCESSING_ENDPOINT: Final = "NServiceBus.ProcessingEndpoint"
+PROCESSING_MACHINE: Final = "NServiceBus.ProcessingMachine"
+HOST_ID: Final = "$.diagnostics.hostid"
+HOST_DISPLAY_NAME: Final = "$.diagnostics.hostdisplayname"
+
+RESERVED_PREFIXES: Final = ("NServiceBus.", "ServiceControl.", "$.diagnostics.")
+"""Headers that the platform fills in; those of a program's own have other names."""
 
 _quote: Final = json.encoder.encode_basestring
 _TIMESTAMP_LENGTH: Final = 28
@@ -65,6 +75,16 @@ def encode(headers: Mapping[str, str]) -> str:
     pieces[::2], pieces[1::2] = frame, values
     text = "".join(pieces).replace("/", "\\/") + '"}'
     return text if text.isascii() else _NEEDS_ESCAPE.sub(_surrogate_pair, text)
+
+
+def quote(name: str) -> str:
+    """A header's name as it stands in the JSON text."""
+    return _quote(name).replace("/", "\\/")
+
+
+def escape(value: str) -> str:
+    """A header's value as it stands between quotes in the JSON text."""
+    return encode({"": value})[4:-2]
 
 
 def check_text(headers: Mapping[str, str]) -> None:

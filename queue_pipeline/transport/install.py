@@ -13,6 +13,7 @@ from queue_pipeline.transport.addressing import (
     DELAYED_SUFFIX,
     METRICS_TABLE,
     OUTBOX_TABLE,
+    PAUSES_TABLE,
     AddressBook,
     QueueTable,
 )
@@ -77,9 +78,9 @@ def steps(
         made.append(_step(dialect, tables.claimed, create_claimed, options))
     if not queues:
         return made
-    shared = [("claims", CLAIMS_TABLE), ("outbox", OUTBOX_TABLE)] + (
-        [("metrics", METRICS_TABLE)] if options.metrics else []
-    )
+    shared = [("claims", CLAIMS_TABLE), ("outbox", OUTBOX_TABLE), ("pauses", PAUSES_TABLE)]
+    if options.metrics:
+        shared.append(("metrics", METRICS_TABLE))
     for key, name in shared:
         table = book.own(name)
         index = dialect.quote(f"{name}_Queue")

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import InvalidMessageError
+
+Destination: TypeAlias = str | QueueAddress | QueueTable
 
 LONGEST_TIME_TO_LIVE = timedelta(days=24)
 """The wire carries milliseconds in 32 bits; some runtimes turn more into an instant expiry."""
@@ -61,7 +63,7 @@ class ReceivedMessage:
 class Operation(NamedTuple):
     """One message for one destination."""
 
-    destination: str | QueueAddress | QueueTable
+    destination: Destination
     message: OutgoingMessage
 
 

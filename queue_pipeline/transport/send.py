@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Row
-from queue_pipeline.transport.messages import Operation, OutgoingMessage, check, to_rows
+from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
+from queue_pipeline.transport.ready import ReadyMessages as ReadyMessages
+from queue_pipeline.transport.ready import check_ready
 
-Resolver: TypeAlias = Callable[[str | QueueAddress | QueueTable], QueueTable]
+Resolver: TypeAlias = Callable[[Destination], QueueTable]
 
 FEW = 500
 """So many messages are checked to the last header before a connection is taken; more would keep it waiting."""
@@ -25,15 +26,51 @@ class Shipment(NamedTuple):
     forward_to: str | None
     messages: list[OutgoingMessage]
 
+    @property
+    def delayed(self) -> bool:
+        """Whether the table is a delayed one."""
+        return self.forward_to is not None
+
+    @property
+    def size(self) -> int:
+        """How many messages there are."""
+        return len(self.messages)
+
     def rows(self) -> Iterator[Row]:
         """The rows to insert, encoded as they are asked for: the database works on the ones before meanwhile."""
         extra = {wire.FORWARD_DESTINATION: self.forward_to} if self.forward_to else None
         return to_rows(self.messages, extra)
 
 
-def count(shipments: Sequence[Shipment]) -> int:
+class ReadyShipment(NamedTuple):
+    """Checked columns on their way into one table."""
+
+    table: QueueTable
+    messages: ReadyMessages
+
+    @property
+    def delayed(self) -> bool:
+        """Whether the table is a delayed one."""
+        return self.messages.delayed
+
+    @property
+    def size(self) -> int:
+        """How many messages there are."""
+        return len(self.messages.ids)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows to insert, each time from the first one: a deadlock victim starts again."""
+        ready = self.messages
+        columns = (new_row_ids(self.size), ready.milliseconds, ready.headers, ready.bodies)
+        return map(Row._make, zip(*columns, strict=True))
+
+
+AnyShipment: TypeAlias = Shipment | ReadyShipment
+
+
+def count(shipments: Iterable[AnyShipment]) -> int:
     """How many messages there are in all."""
-    return sum(len(shipment.messages) for shipment in shipments)
+    return sum(shipment.size for shipment in shipments)
 
 
 class Sender:
@@ -46,7 +83,7 @@ class Sender:
 
     def send(
         self,
-        destination: str | QueueAddress | QueueTable,
+        destination: Destination,
         messages: OutgoingMessage | Iterable[OutgoingMessage],
         transaction: Transaction | None = None,
     ) -> int:
@@ -67,6 +104,28 @@ class Sender:
     def prepare(self, operations: Iterable[Operation]) -> list[Shipment]:
         """Check, deduplicate and group messages by the table that they go to."""
         return self._group(deduplicate(operations, self._resolver({})))
+
+    def dispatch_ready(self, ready: Iterable[ReadyMessages], transaction: Transaction | None = None) -> int:
+        """Send ready messages, all or none, in the given transaction or in one of its own; returns how many."""
+        shipments = self.prepare_ready(ready)
+        if transaction is not None:
+            return self.write(transaction, shipments)
+        return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0
+
+    def prepare_ready(self, ready: Iterable[ReadyMessages]) -> list[ReadyShipment]:
+        """Check ready messages and find the tables that they go to."""
+        shipments = []
+        for messages in ready:
+            destination = self._book.resolve(messages.destination)
+            check_ready(messages, destination.canonical)
+            table = self._delayed_table(destination) if messages.delayed else destination
+            if messages.ids:
+                shipments.append(ReadyShipment(table, messages))
+        return shipments
+
+    def forward_destination(self, destination: Destination) -> str:
+        """What the forwarding header of a delayed message says: where it goes once it is due."""
+        return self._book.resolve(destination).canonical
 
     def _deliver(self, shipments: list[Shipment], transaction: Transaction | None) -> int:
         if transaction is not None or count(shipments) <= FEW:
@@ -94,12 +153,12 @@ class Sender:
             current.messages.append(message)
         return list(shipments.values())
 
-    def write(self, transaction: Transaction, shipments: Sequence[Shipment]) -> int:
-        """Insert what `prepare` made."""
+    def write(self, transaction: Transaction, shipments: Sequence[AnyShipment]) -> int:
+        """Insert what `prepare` and `prepare_ready` made."""
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
             table, rows = shipment.table, shipment.rows()
-            if shipment.forward_to is not None:
+            if shipment.delayed:
                 command = dialect.statement(f"{table.layout}/store_delayed", queue=table, delayed=table)
             else:
                 names = dialect.optional_columns(shapes.columns(transaction, table))
@@ -115,7 +174,7 @@ class Sender:
         return self._book.sibling(owner, DELAYED_SUFFIX)
 
     def _resolver(self, known: dict[object, QueueTable]) -> Resolver:
-        def resolve(destination: str | QueueAddress | QueueTable) -> QueueTable:
+        def resolve(destination: Destination) -> QueueTable:
             table = known.get(destination)
             if table is None:
                 table = known[destination] = self._book.resolve(destination)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import string
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,18 +17,28 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A statement ready to run, and the queue that an error about it should name."""
+    """A statement ready to run, and the queue, or the user's own table, that an error about it should name."""
 
     text: str
     queue: str | None = None
+    table: str | None = None
 
     def repeated(self, rows: int) -> Command:
         """The same insert for several rows: the line after the line VALUES is written `rows` times."""
+        head, row, tail = self._cut()
+        return replace(self, text=head + ",\n".join([row] * rows) + tail)
+
+    def with_rows(self, rows: Iterable[str]) -> Command:
+        """The same insert with other rows in place of the line after the line VALUES."""
+        head, _, tail = self._cut()
+        return replace(self, text=head + ",\n".join(rows) + tail)
+
+    def _cut(self) -> tuple[str, str, str]:
         head, marker, rest = self.text.partition("\nVALUES\n")
         if not marker:
             raise ValueError("only a statement with a line VALUES can be repeated")
         row, newline, tail = rest.partition("\n")
-        return Command(head + marker + ",\n".join([row] * rows) + newline + tail, self.queue)
+        return head + marker, row, newline + tail
 
 
 def sql_folder() -> Traversable:

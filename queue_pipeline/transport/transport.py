@@ -19,11 +19,14 @@ from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.index_audit import Finding, IndexAuditor
 from queue_pipeline.transport.install import Installed, Installer, InstallOptions
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
+from queue_pipeline.transport.pauses import Pauses
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, Purger
+from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.receive import Received, Receiver
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.status import QueueStatus, StatusReader
+from queue_pipeline.transport.user_tables import UserTables
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.claim_reader import ClaimReader
@@ -82,7 +85,7 @@ class QueueTransport:
 
     @functools.cached_property
     def claims(self) -> Claims:
-        """Claims, renews, completes, releases, splits and lists."""
+        """Claims, adopts, renews, completes, releases, splits and lists."""
         forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
         return Claims(self.database, self.book, self.sender, forwarder)
 
@@ -98,6 +101,16 @@ class QueueTransport:
     def delayed(self) -> DelayedMover:
         """Moves due messages."""
         return DelayedMover(self.database, self.book)
+
+    @functools.cached_property
+    def pauses(self) -> Pauses:
+        """What operators have paused."""
+        return Pauses(self.database, self.book)
+
+    @functools.cached_property
+    def user_tables(self) -> UserTables:
+        """Writes rows to the user's own tables, in a transaction such as that of a completion."""
+        return UserTables(self.database, self.book)
 
     def resolve(self, queue: Queue) -> QueueTable:
         """The table that an address means here."""
@@ -125,6 +138,10 @@ class QueueTransport:
     def dispatch(self, operations: Iterable[Operation], transaction: Transaction | None = None) -> int:
         """Send messages to several queues, all or none."""
         return self.sender.dispatch(operations, transaction)
+
+    def dispatch_ready(self, ready: Iterable[ReadyMessages], transaction: Transaction | None = None) -> int:
+        """Send messages that come as columns to several queues, all or none."""
+        return self.sender.dispatch_ready(ready, transaction)
 
     def peek(self, queue: Queue, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
         """How many messages wait, counted up to a limit."""

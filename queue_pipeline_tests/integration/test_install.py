@@ -29,7 +29,8 @@ def test_installing_again_changes_nothing(transport):
 def test_what_belongs_to_a_queue_is_created_with_it(backend):
     transport = backend.transport()
     made = transport.install("orders")
-    expected = ["orders", "orders.Delayed", "orders.Claimed", "error", "QueueClaims", "QueueOutbox", "QueueMetrics"]
+    shared = ["QueueClaims", "QueueOutbox", "QueuePauses", "QueueMetrics"]
+    expected = ["orders", "orders.Delayed", "orders.Claimed", "error", *shared]
     assert [installed.table for installed in made] == [transport.book.own(name).canonical for name in expected]
     assert all(installed.created for installed in made)
 
@@ -87,6 +88,7 @@ def test_grants_cover_what_run_time_needs():
     assert 'GRANT SELECT, INSERT, UPDATE, DELETE ON "public"."orders" TO "app role"' in text
     assert 'GRANT USAGE ON SEQUENCE "public"."orders_seq_seq" TO "app role"' in text
     assert 'ON "public"."QueueClaims" TO "app role"' in text
+    assert 'ON "public"."QueuePauses" TO "app role"' in text
     assert "TO [app]" in script_of("sqlserver", "orders", grant_to="app")
 
 
@@ -107,7 +109,10 @@ def test_an_account_that_can_only_read_and_write_can_do_everything_else(postgres
         runtime.claims.renew(first)
         assert sum(batch.num_rows for batch in runtime.claim_reader.read(first)) == 2
         assert runtime.claims.complete(first, [Operation("billing", new_message("result"))]) == 1
-        runtime.claims.release(second)
+        adopted = runtime.claims.adopt(second, "you")
+        assert runtime.claims.release_owner("you") == [adopted]
+        assert runtime.claims.waiting() == {runtime.resolve("orders").canonical: 3}
+        assert runtime.pauses.pause("p", "me") and runtime.pauses.list() and runtime.pauses.resume("p")
         runtime.claims.give_back(runtime.claims.claim(runtime.resolve("orders"), "me", 5))
         assert runtime.delayed.move_due(runtime.resolve("orders")) == 0
         assert runtime.purge("orders") == 0

@@ -48,6 +48,13 @@ AWAY = "postgresql://u:p@127.0.0.1:1/db"
         ("send orders --jsonl - --type T --count 3", "leave out --count, --type"),
         ("send orders --jsonl no-such-file", "No such file"),
         ("send orders --body-file no-such-file", "No such file"),
+        ("pause", "missing argument 'NAME'"),
+        ("pause my-orders", "'my-orders' is not a name of 1 to 100 letters, digits and underscores"),
+        ("pause bücher", "letters, digits and underscores"),
+        ("pause " + "x" * 101, "letters, digits and underscores"),
+        ("pause orders --reason=", "it is empty"),
+        ("resume a.b", "letters, digits and underscores"),
+        ("pauses orders", "unexpected extra argument"),
         ("claims release 12", "'12' is not a valid UUID"),
         ("script orders --dialect oracle", "'oracle' is not one of"),
         ("--schema= peek orders", "it is empty"),
@@ -123,7 +130,7 @@ def test_the_help_lists_the_exit_codes() -> None:
 def test_the_script_of_every_dialect_names_real_tables_and_asks_no_database(dialect: str) -> None:
     printed = run("--database", AWAY, "script", "orders", "Sales.Orders", "--dialect", dialect)
     assert (printed.code, printed.err) == (0, "")
-    assert printed.out.count("CREATE TABLE ") + printed.out.count("CREATE UNLOGGED TABLE ") == 10
+    assert printed.out.count("CREATE TABLE ") + printed.out.count("CREATE UNLOGGED TABLE ") == 11
     assert ("\nGO\n" in printed.out) is (dialect == "sqlserver")
     assert "{" not in printed.out
     document = run("script", "orders", "Sales.Orders", "--dialect", dialect, "--json").json

@@ -12,10 +12,13 @@ from queue_pipeline.transport.errors import (
     AlreadyExistsError,
     DatabaseError,
     DatabaseUnavailableError,
+    DuplicateKeyError,
     LayoutChangedError,
     QueueNotFoundError,
     SchemaNotFoundError,
+    TableNotFoundError,
     TransientDatabaseError,
+    UniqueIndexMissingError,
 )
 from queue_pipeline.transport.faults import Fault, driver_message, native_number, translate
 
@@ -295,7 +298,7 @@ WHERE = "postgresql://u:***@host/db"
     ("fault", "queue", "kind", "next_step"),
     [
         (Fault.MISSING_TABLE, "orders", QueueNotFoundError, "queue-pipeline install orders"),
-        (Fault.MISSING_TABLE, None, DatabaseError, "queue-pipeline install"),
+        (Fault.MISSING_TABLE, None, TableNotFoundError, "queue-pipeline install"),
         (Fault.MISSING_SCHEMA, "orders", SchemaNotFoundError, "create the schema"),
         (Fault.MISSING_DATABASE, None, DatabaseUnavailableError, "check the name of the database"),
         (Fault.VICTIM, "orders", TransientDatabaseError, "another try"),
@@ -304,6 +307,8 @@ WHERE = "postgresql://u:***@host/db"
         (Fault.PERMISSION, "orders", AccessDeniedError, "queue-pipeline script orders --grant-to"),
         (Fault.LAYOUT, "orders", LayoutChangedError, "try again"),
         (Fault.EXISTS, "orders", AlreadyExistsError, "orders"),
+        (Fault.NO_UNIQUE_INDEX, "orders", UniqueIndexMissingError, "orders"),
+        (Fault.DUPLICATE, "orders", DuplicateKeyError, "orders"),
         (Fault.OTHER, "orders", DatabaseError, "orders"),
     ],
 )
@@ -317,6 +322,22 @@ def test_an_error_names_its_queue_the_drivers_words_and_the_next_step(fault, que
     assert "\n" not in words
     if queue:
         assert queue in words
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "next_step"),
+    [
+        (Fault.MISSING_TABLE, TableNotFoundError, "create it with your own migration"),
+        (Fault.MISSING_SCHEMA, TableNotFoundError, "create it with your own migration"),
+        (Fault.PERMISSION, AccessDeniedError, "insert and update"),
+        (Fault.OTHER, DatabaseError, "table shop.totals: "),
+    ],
+)
+def test_an_error_about_a_users_own_table_names_it_and_never_our_installer(fault, kind, next_step):
+    ours = translate(fault, Exception("words"), queue=None, where=WHERE, table="shop.totals")
+    assert type(ours) is kind
+    assert next_step in str(ours) and "table shop.totals" in str(ours) and "words" in str(ours)
+    assert "queue-pipeline" not in str(ours)
 
 
 def test_every_kind_of_fault_has_an_error_of_ours():

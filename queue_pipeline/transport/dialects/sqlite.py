@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +14,7 @@ from queue_pipeline.transport.database_url import DatabaseUrl
 from queue_pipeline.transport.dialect import Bounds, Dialect, Row, Taken
 from queue_pipeline.transport.errors import DatabaseUnavailableError
 from queue_pipeline.transport.faults import Fault
+from queue_pipeline.transport.row_form import RowForm, values_command
 from queue_pipeline.transport.statements import Command, load_statement
 
 if TYPE_CHECKING:
@@ -59,6 +62,8 @@ class Sqlite(Dialect):
         words = str(error)
         if words.startswith("no such table"):
             return Fault.MISSING_TABLE
+        if words.startswith("ON CONFLICT clause does not match"):
+            return Fault.NO_UNIQUE_INDEX
         if "already exists" in words or words.startswith("duplicate column name"):
             return Fault.EXISTS
         return Fault.CONNECTION if "closed database" in words else Fault.OTHER
@@ -82,6 +87,10 @@ class Sqlite(Dialect):
     def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
         """One prepared statement, run for each row inside the library."""
         transaction.execute_many(command, rows)
+
+    def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
+        """One prepared statement, run for each row inside the library."""
+        transaction.execute_many(values_command(self, form), ([_stored(value) for value in row] for row in rows))
 
     def scope_is_alive(self, transaction: Transaction, mark: str) -> bool:
         """A failed statement is undone alone, but a few failures (a full disk) end the transaction."""
@@ -109,3 +118,19 @@ class Sqlite(Dialect):
         moved = transaction.count(self.statement("nservicebus/move_due", **names), (limit,))
         transaction.execute(self.statement("nservicebus/move_due_delete", **names), (moved,))
         return moved
+
+
+def _stored(value: Any) -> Any:
+    """A value as SQLite has it: instants and dates as ISO text, which sorts and which its functions read.
+
+    It has no exact decimals: one that an integer or a float holds exactly becomes that, any other text, which a column
+    of type TEXT keeps to the last digit; a NUMERIC column, and adding up, make floats of it.
+    """
+    if isinstance(value, Decimal):
+        whole = value.to_integral_value()
+        if whole == value and abs(whole) < 2**63:
+            return int(whole)
+        return float(value) if Decimal(float(value)) == value else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="microseconds")
+    return value.isoformat() if isinstance(value, date) else value

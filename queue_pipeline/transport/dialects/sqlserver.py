@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport import address
@@ -16,6 +17,7 @@ from queue_pipeline.transport.dialects.odbc import (
 )
 from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.faults import Fault, native_number
+from queue_pipeline.transport.row_form import RowForm, about, bound, fragment, mark, quoted, row_line, values_command
 from queue_pipeline.transport.statements import Command, load_statement
 
 if TYPE_CHECKING:
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
 DRIVERS = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
 ROWS_PER_INSERT = 150
 _BYTES_PER_INSERT = 4 * 1024 * 1024
+# Beyond 4,000 characters pyodbc asks the server about every parameter; beyond 2,100 parameters the server refuses.
+_CHARACTERS = 3_900
+_PARAMETERS = 2_000
 _FAULTS = {
     1205: Fault.VICTIM,
     1222: Fault.VICTIM,
     601: Fault.VICTIM,
     208: Fault.MISSING_TABLE,
     4902: Fault.MISSING_TABLE,
+    2601: Fault.DUPLICATE,
+    2627: Fault.DUPLICATE,
     2714: Fault.EXISTS,
     1913: Fault.EXISTS,
     229: Fault.PERMISSION,
@@ -150,6 +157,43 @@ class SqlServer(Dialect):
         for part in chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT):
             transaction.execute(command.repeated(len(part)), [value for row in part for value in row])
 
+    def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
+        """Several rows a statement, or for a merge several statements a round trip, within the driver's limits."""
+        if not form.key:
+            command = values_command(self, form)
+            pieces = ((row_line(map(_mark, row)), _bound(row)) for row in rows)
+            for lines, values in _packed(pieces, _CHARACTERS - len(command.text)):
+                transaction.execute(command.with_rows(lines), values)
+            return
+        for texts, values in _packed(self._merges(form, rows), _CHARACTERS):
+            transaction.execute(about(form, Command("\n".join(texts))), values)
+
+    def _merges(self, form: RowForm, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
+        """The statements that merge each row, and their parameters."""
+        known: dict[tuple[str, ...], str] = {}
+        order = [form.columns.index(column) for column in (*form.changed, *form.key, *form.columns)]
+        for row in rows:
+            marks = tuple(map(_mark, row))
+            if marks not in known:
+                known[marks] = self._merge(form, dict(zip(form.columns, marks, strict=True)))
+            yield known[marks], _bound([row[position] for position in order])
+
+    def _merge(self, form: RowForm, marks: dict[str, str]) -> str:
+        # A NULL is written and not bound, and nothing is added for it.
+        added = {column: "0" for column in form.add if marks[column] == "NULL"}
+        changes = [fragment(self, form, column, added.get(column, marks[column])) for column in form.changed]
+        match = [
+            self.statement("table_merge_match", column=self.quote(column), mark=marks[column]).text
+            for column in form.key
+        ]
+        names = {
+            "columns": quoted(self, form.columns),
+            "changes": ", ".join(changes),
+            "match": " AND ".join(match),
+            "marks": ", ".join(marks.values()),
+        }
+        return self.statement(form.statement_name, table=form.table, **names).text
+
     def mark_scope(self, transaction: Transaction, mark: str) -> None:
         """Take a lock that ends with the transaction."""
         transaction.rows(self.statement("scope_open"), (mark,))
@@ -191,3 +235,27 @@ class SqlServer(Dialect):
         transaction.execute(self.statement("nservicebus/claim_drop_expired", **names), (claim_id,))
         messages, size, first = transaction.rows(sizes, whole)[0]
         return Taken(taken, int(messages), int(size), first)
+
+
+def _mark(value: Any) -> str:
+    return load_statement("sqlserver", "table_moment") if isinstance(value, datetime) else mark(value)
+
+
+def _bound(values: Iterable[Any]) -> list[Any]:
+    return [value.isoformat(sep="T") if isinstance(value, datetime) else value for value in bound(values)]
+
+
+def _packed(pieces: Iterable[tuple[str, list[Any]]], room: int) -> Iterator[tuple[list[str], list[Any]]]:
+    """Texts and their parameters, as many as fit into one statement; a single one always goes."""
+    texts: list[str] = []
+    values: list[Any] = []
+    size = 0
+    for text, bound_values in pieces:
+        if texts and (size + len(text) + 2 > room or len(values) + len(bound_values) > _PARAMETERS):
+            yield texts, values
+            texts, values, size = [], [], 0
+        texts.append(text)
+        values += bound_values
+        size += len(text) + 2
+    if texts:
+        yield texts, values

@@ -1,0 +1,14 @@
+"""Makes Dagster's objects of every pipeline that is declared beside this module."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+import queue_pipeline.defs
+from queue_pipeline.orchestration.definitions import build_definitions, find_pipelines
+
+
+@dg.definitions
+def pipelines() -> dg.Definitions:
+    """All pipelines at once: queues that several of them touch are one asset, and one sensor watches all."""
+    return build_definitions(find_pipelines(queue_pipeline.defs))

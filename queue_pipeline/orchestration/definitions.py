@@ -1,0 +1,130 @@
+"""Everything that Dagster needs, made from a list of pipelines."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import dagster as dg
+
+from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.checks import index_checks
+from queue_pipeline.orchestration.maintenance import AUDIT_JOB, maintenance_jobs, maintenance_schedules
+from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
+from queue_pipeline.orchestration.sensors import peek_sensor, release_sensors
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.errors import ConfigurationError
+
+AUTOSTART_VARIABLE = "QUEUE_PIPELINE_AUTOSTART"
+
+
+def find_pipelines(package: ModuleType) -> list[QueuePipeline]:
+    """Every pipeline that a module of a package declares, by name; the modules are imported."""
+    found: dict[str, tuple[QueuePipeline, str]] = {}
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if not isinstance(value, QueuePipeline):
+                continue
+            known, where = found.setdefault(value.name, (value, module.name))
+            if known is not value:
+                raise ConfigurationError(
+                    f"two pipelines are called {value.name!r}, in {where} and in {module.name}; rename one"
+                )
+    return [found[name][0] for name in sorted(found)]
+
+
+def build_definitions(pipelines: Sequence[QueuePipeline], *, autostart: bool | None = None) -> dg.Definitions:
+    """Assets, jobs, sensors, schedules and checks of the pipelines; resources are the project's own.
+
+    Sensors and schedules wait to be switched on in the UI unless `autostart` (or `QUEUE_PIPELINE_AUTOSTART=1`) says
+    otherwise: whoever only looks at a production database must not start to consume its queues.
+    """
+    running = autostarts(os.environ) if autostart is None else autostart
+    sensor_status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
+    schedule_status = dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
+    _check_names(pipelines)
+    assets = [pipeline_asset(pipeline) for pipeline in pipelines]
+    queues = queue_specs(pipelines)
+    jobs: list[Any] = [_pipeline_job(pipeline) for pipeline in pipelines]
+    audit = dg.define_asset_job(
+        AUDIT_JOB,
+        selection=dg.AssetSelection.checks_for_assets(*(spec.key for spec in queues)),
+        executor_def=dg.in_process_executor,
+        description="Checks the indexes of every queue.",
+    )
+    maintenance = maintenance_jobs(pipelines)
+    return dg.Definitions(
+        assets=[*assets, *queues],
+        asset_checks=index_checks(pipelines),
+        jobs=[*jobs, audit, *maintenance],
+        sensors=[peek_sensor(pipelines, [*jobs, *maintenance], sensor_status), *release_sensors(sensor_status)],
+        schedules=maintenance_schedules(schedule_status),
+        # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
+        executor=dg.in_process_executor,
+    )
+
+
+def queue_specs(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetSpec]:
+    """Every queue as an external asset that depends on the pipelines that send to it."""
+    senders: dict[str, list[QueuePipeline]] = {}
+    descriptions: dict[str, str] = {}
+    for pipeline in pipelines:
+        senders.setdefault(pipeline.input_queue, [])
+        for queue in pipeline.queues[1:]:
+            senders.setdefault(queue, []).append(pipeline)
+        for output in pipeline.output_queues:
+            if output.description:
+                descriptions[output.queue] = output.description
+    specs: dict[dg.AssetKey, dg.AssetSpec] = {}
+    for queue, pipelines_into in senders.items():
+        key = names.queue_key(queue)
+        if key in specs:
+            raise ConfigurationError(
+                f"the queues {queue!r} and {specs[key].metadata['queue']!r} would both be the asset "
+                f"{key.to_user_string()}; write one address the same way everywhere"
+            )
+        specs[key] = dg.AssetSpec(
+            key,
+            deps=[names.pipeline_key(pipeline) for pipeline in pipelines_into],
+            group_name=names.QUEUES_GROUP,
+            description=descriptions.get(queue, f"The queue {queue}."),
+            kinds={"queue", "sql"},
+            metadata={"queue": queue},
+        )
+    return list(specs.values())
+
+
+def autostarts(environment: Mapping[str, str]) -> bool:
+    """Whether sensors and schedules run from the start."""
+    given = environment.get(AUTOSTART_VARIABLE, "").strip().lower()
+    if given in ("", "0", "false", "no"):
+        return False
+    if given in ("1", "true", "yes"):
+        return True
+    raise ConfigurationError(f"{AUTOSTART_VARIABLE} is {given!r}; give 1 or 0")
+
+
+def _pipeline_job(pipeline: QueuePipeline) -> Any:
+    return dg.define_asset_job(
+        names.job_name(pipeline),
+        selection=dg.AssetSelection.assets(names.pipeline_key(pipeline)),
+        executor_def=dg.in_process_executor,
+        description=f"Processes what waits in {pipeline.input_queue}.",
+        tags={names.PIPELINE_TAG: pipeline.name},
+    )
+
+
+def _check_names(pipelines: Sequence[QueuePipeline]) -> None:
+    taken: dict[str, str] = {}
+    for pipeline in pipelines:
+        if pipeline.name in taken:
+            raise ConfigurationError(f"two pipelines are called {pipeline.name!r}; rename one")
+        taken[pipeline.name] = pipeline.input_queue
+        if list(taken.values()).count(pipeline.input_queue) > 1:
+            raise ConfigurationError(
+                f"two pipelines take from the queue {pipeline.input_queue!r}; each would get a part of its messages"
+            )

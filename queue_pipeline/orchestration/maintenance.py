@@ -1,0 +1,164 @@
+"""Maintenance: purge, index audit, freed claims and due messages, each a job that a schedule or the CLI can run."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dagster as dg
+
+from queue_pipeline.orchestration import metadata, names
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.claim import ClaimStatus
+from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
+
+PURGE_JOB = "purge_expired"
+AUDIT_JOB = "audit_indexes"
+FREE_CLAIMS_JOB = "free_claims"
+MOVE_DUE_JOB = "move_due"
+OBSERVE_JOB = "observe_queues"
+SATELLITE_LINGER_SECONDS = 60.0
+SATELLITE_SECONDS = 600.0
+SATELLITE_PEEK_SECONDS = 0.5
+
+
+class PurgeConfig(dg.Config):
+    """How purging is done."""
+
+    batch: int = 10_000
+
+
+class SatelliteConfig(dg.Config):
+    """How long the mover of due messages stays."""
+
+    linger_seconds: float = SATELLITE_LINGER_SECONDS
+
+
+def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinition]:
+    """The jobs over all queues of all pipelines."""
+    queues = list(dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues))
+    inputs = list(dict.fromkeys(pipeline.input_queue for pipeline in pipelines))
+
+    @dg.op(description="Deletes messages whose time to live is over, batch by batch, past rows that others hold.")
+    def purge(context: dg.OpExecutionContext, config: PurgeConfig, transport: QueueTransportResource) -> None:
+        def purge_one(database: QueueTransport, queue: str) -> int:
+            return database.purge(queue, config.batch)
+
+        _on_each(context, transport.transport(), queues, purge_one, "purged")
+
+    @dg.op(description="Lets go of batches whose lease is over, and of those held by runs that ended.")
+    def free(context: dg.OpExecutionContext, transport: QueueTransportResource) -> None:
+        database = transport.transport()
+        freed = [claim for claim in database.claims.list() if _is_orphan(context.instance, claim)]
+        messages = 0
+        for claim in freed:
+            held = database.claims.find(claim.claim_id)
+            if held is None:
+                continue
+            try:
+                database.claims.release(held)
+            except ClaimLostError:
+                continue
+            messages += claim.messages
+            context.log.info(f"freed {claim.messages:,} messages of {claim.queue}, held by {claim.owner}")
+        context.add_output_metadata({"messages": messages})
+
+    @dg.op(description="Moves delayed messages into their queues as they become due, and waits for those due soon.")
+    def move(context: dg.OpExecutionContext, config: SatelliteConfig, transport: QueueTransportResource) -> None:
+        database = transport.transport()
+        moved = move_until_quiet(database, inputs, config.linger_seconds)
+        context.add_output_metadata({"moved": moved})
+        context.log.info(f"moved {moved:,} due messages")
+
+    @dg.op(description="Records depth and age of every queue.")
+    def observe(context: dg.OpExecutionContext, transport: QueueTransportResource) -> None:
+        database = transport.transport()
+        for pipeline in pipelines:
+            metadata.observe_queues(context, database, pipeline)
+
+    @dg.job(name=PURGE_JOB, description="Deletes expired messages of every queue.")
+    def purge_job() -> None:
+        purge()
+
+    @dg.job(name=FREE_CLAIMS_JOB, description="Frees batches that nobody works on any more.")
+    def free_job() -> None:
+        free()
+
+    @dg.job(
+        name=MOVE_DUE_JOB,
+        description="The satellite of delayed delivery; one runs at a time.",
+        tags={names.SATELLITE_TAG: MOVE_DUE_JOB},
+    )
+    def move_job() -> None:
+        move()
+
+    @dg.job(name=OBSERVE_JOB, description="Observes every queue now.")
+    def observe_job() -> None:
+        observe()
+
+    return [purge_job, free_job, move_job, observe_job]
+
+
+def maintenance_schedules(status: dg.DefaultScheduleStatus) -> list[dg.ScheduleDefinition]:
+    """When maintenance runs; the UI changes it."""
+    times = {PURGE_JOB: "17 * * * *", AUDIT_JOB: "23 4 * * *", FREE_CLAIMS_JOB: "*/5 * * * *"}
+    return [
+        dg.ScheduleDefinition(name=f"{job}_schedule", job_name=job, cron_schedule=cron, default_status=status)
+        for job, cron in times.items()
+    ]
+
+
+def move_until_quiet(
+    transport: QueueTransport,
+    queues: Sequence[str],
+    linger_seconds: float,
+    *,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Move what is due, and stay while something is due within the linger; returns how many were moved."""
+    total, end = 0, now() + SATELLITE_SECONDS
+    while True:
+        soonest: float | None = None
+        for queue in queues:
+            table = transport.resolve(queue)
+            try:
+                total += transport.delayed.move_due(table)
+                seconds = transport.delayed.next_due_seconds(table)
+            except QueueNotFoundError:
+                continue
+            if seconds is not None:
+                soonest = seconds if soonest is None else min(soonest, seconds)
+        if soonest is None or soonest > linger_seconds or now() >= end:
+            return total
+        sleep(min(max(soonest, 0.0), SATELLITE_PEEK_SECONDS))
+
+
+def _is_orphan(instance: dg.DagsterInstance, claim: ClaimStatus) -> bool:
+    """A lease that ran out, or an owner that is a run of this instance and has ended."""
+    if claim.owner is None:
+        return False
+    if claim.lease_seconds <= 0:
+        return True
+    run_id = claim.owner.removeprefix(names.owner(""))
+    run = instance.get_run_by_id(run_id) if claim.owner.startswith(names.owner("")) else None
+    return run is not None and run.is_finished
+
+
+def _on_each(
+    context: dg.OpExecutionContext,
+    transport: QueueTransport,
+    queues: Sequence[str],
+    work: Callable[[QueueTransport, str], int],
+    verb: str,
+) -> None:
+    counts: dict[str, Any] = {}
+    for queue in queues:
+        try:
+            counts[queue] = work(transport, queue)
+        except QueueNotFoundError as error:
+            context.log.warning(str(error))
+            continue
+        context.log.info(f"{verb} {counts[queue]:,} messages of {queue}")
+    context.add_output_metadata({f"{verb}_{queue}": count for queue, count in counts.items()})

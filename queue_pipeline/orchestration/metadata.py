@@ -1,0 +1,133 @@
+"""What people look at: the figures of runs and queues as Dagster metadata; numbers plot themselves in the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from queue_pipeline.orchestration import names
+from queue_pipeline.processing.batch import BatchReport
+from queue_pipeline.processing.figures import RunFigures
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.errors import QueueNotFoundError
+from queue_pipeline.transport.status import QueueStatus
+
+LONGEST_ERROR = 300
+
+
+def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
+    """What a pipeline was declared with, for its asset's page."""
+    return {
+        "input_queue": pipeline.input_queue,
+        "output_queues": ", ".join(output.queue for output in pipeline.output_queues) or "none",
+        "error_queue": pipeline.error_queue,
+        "audit_queue": pipeline.audit_queue or "none",
+        "transaction_mode": pipeline.transaction_mode.value,
+        "batch": f"{pipeline.batch_messages:,} messages, {pipeline.batch_bytes:,} bytes",
+        "max_concurrency": pipeline.max_concurrency,
+        "concurrency_policy": pipeline.concurrency_policy,
+        "peek_delay_s": pipeline.peek_delay,
+    }
+
+
+def of_run(figures: RunFigures, reason: str) -> dict[str, Any]:
+    """The figures of a run."""
+    values: dict[str, Any] = {
+        "messages_in": figures.messages,
+        "messages_out": figures.sent,
+        "messages_failed": figures.failed,
+        "messages_expired": figures.expired,
+        "table_rows": figures.table_rows,
+        "batches": figures.batches,
+        "attempts": figures.attempts,
+        "bytes_in": figures.bytes,
+        "messages_per_second": round(figures.messages_per_second, 1),
+        "busy_s": round(figures.busy_seconds, 3),
+        "read_s": round(figures.read_seconds, 3),
+        "transform_s": round(figures.transform_seconds, 3),
+        "complete_s": round(figures.complete_seconds, 3),
+        "ended_because": reason,
+    }
+    if (latency := figures.latency) is not None:
+        values["latency_p50_s"] = round(latency.p50, 3)
+        values["latency_p95_s"] = round(latency.p95, 3)
+        values["latency_max_s"] = round(latency.longest, 3)
+    if figures.slowest:
+        values["slowest"] = _table({"id": one, "seconds": round(seconds, 3)} for one, seconds in figures.slowest)
+    if figures.failures:
+        values["failed"] = _table(
+            {
+                "id": one.id,
+                "type": one.message_type or "",
+                "error_type": one.error_type,
+                "error": one.error[:LONGEST_ERROR],
+            }
+            for one in figures.failures
+        )
+    return values
+
+
+def sentence(report: BatchReport) -> str:
+    """A batch in one line of the log."""
+    extra = "".join(
+        f", {count:,} {what}"
+        for count, what in (
+            (len(report.failed), "failed"),
+            (report.expired, "expired"),
+            (report.table_rows, "table rows"),
+        )
+        if count
+    )
+    again = f" (attempt {report.attempt})" if report.attempt > 1 else ""
+    return (
+        f"batch {report.claim_id}{again}: {report.messages:,} messages in, {report.sent:,} out{extra}; "
+        f"read {report.read_seconds:.2f} s, transform {report.transform_seconds:.2f} s, "
+        f"complete {report.complete_seconds:.2f} s"
+    )
+
+
+def of_queue(status: QueueStatus) -> dict[str, Any]:
+    """The figures of a queue; what its tables do not tell is left out."""
+    values: Mapping[str, Any] = {
+        "depth": status.pending,
+        "oldest_s": status.oldest_seconds if status.pending else 0.0,
+        "expired": status.expired,
+        "delayed": status.delayed,
+        "next_due_s": status.next_due_seconds,
+        "claims": status.claims,
+        "claimed": status.claimed,
+        "abandoned_claims": status.abandoned_claims,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def queue_observation(
+    transport: QueueTransport, queue: str, error_queue: str | None = None
+) -> dg.AssetObservation | None:
+    """A queue as it is now, with how many of its messages failed; None while it is not installed."""
+    try:
+        (status,) = transport.status(queue)
+    except QueueNotFoundError:
+        return None
+    values = of_queue(status)
+    if error_queue is not None:
+        try:
+            values["errors"] = transport.status(error_queue)[0].pending
+        except QueueNotFoundError:
+            values["errors"] = 0
+    return dg.AssetObservation(names.queue_key(queue), metadata=values)
+
+
+def observe_queues(context: dg.OpExecutionContext, transport: QueueTransport, pipeline: QueuePipeline) -> None:
+    """Record the queues of a pipeline as they are at the end of a run."""
+    for queue in pipeline.queues:
+        error_queue = pipeline.error_queue if queue == pipeline.input_queue else None
+        if (observation := queue_observation(transport, queue, error_queue)) is not None:
+            context.log_event(observation)
+
+
+def _table(rows: Any) -> dg.TableMetadataValue:
+    return dg.MetadataValue.table([dg.TableRecord(row) for row in rows])

@@ -1,0 +1,212 @@
+"""The peek loop: watches the queues of all pipelines, and says when runs are to be started.
+
+Pure but for what it is given: a function that peeks, one that counts runs, a clock. The sensor supplies the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+from queue_pipeline.processing.concurrency import Demand, RampUp, backoff_seconds, receivers_to_start, share
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError, TransientDatabaseError
+
+LONGEST_DATABASE_BACKOFF_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """What a look at one queue found."""
+
+    waiting: int
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of a pipeline: receivers at work, and how the last ones ended."""
+
+    receivers: int = 0
+    failed_in_a_row: int = 0
+    last_failure: float | None = None
+
+
+class Surroundings(Protocol):
+    """What the loop sees of the world."""
+
+    def peek(self, pipeline: QueuePipeline) -> Peeked:
+        """Count what waits."""
+
+    def runs(self, pipeline: QueuePipeline) -> Runs:
+        """Count who is at work."""
+
+    def paused(self) -> set[str]:
+        """The names of pipelines that are held."""
+
+    def due(self, pipeline: QueuePipeline) -> bool:
+        """Whether delayed messages are due and nobody moves them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """What the loop remembers from tick to tick."""
+
+    ramp_up: Mapping[str, RampUp] = field(default_factory=dict)
+    database_failures: int = 0
+    database_retry_at: float = 0.0
+    observed: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+
+    def dump(self) -> str:
+        """As the text that Dagster keeps."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @staticmethod
+    def load(text: str | None) -> Cursor:
+        """From the text that Dagster kept; what cannot be read is forgotten: nothing in it is needed to be right."""
+        try:
+            values: dict[str, Any] = json.loads(text or "{}")
+            ramp_up = {name: RampUp(**memory) for name, memory in values.pop("ramp_up", {}).items()}
+            observed = {name: (float(when), str(what)) for name, (when, what) in values.pop("observed", {}).items()}
+            return Cursor(ramp_up=ramp_up, observed=observed, **values)
+        except (ValueError, TypeError, AttributeError):
+            return Cursor()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A run to be started, with so many batches in work at once."""
+
+    pipeline: QueuePipeline
+    slots: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The outcome of a tick: runs to start, queues whose delayed messages are due, and what to tell a person."""
+
+    starts: Sequence[Start]
+    move_due: Sequence[QueuePipeline]
+    cursor: Cursor
+    said: Sequence[str]
+    peeked: Mapping[str, Peeked]
+
+
+def tick(
+    pipelines: Sequence[QueuePipeline],
+    world: Surroundings,
+    cursor: Cursor,
+    *,
+    now: Callable[[], float],
+    sleep: Callable[[float], None],
+    budget_seconds: float,
+) -> Tick:
+    """Peek until something waits or the time of the tick is over.
+
+    The whole tick returns at once when a run is to be started: nothing is submitted before it does.
+    """
+    end = now() + budget_seconds
+    next_peek = {pipeline.name: 0.0 for pipeline in pipelines}
+    said: dict[str, str] = {}
+    peeked: dict[str, Peeked] = {}
+    if cursor.database_failures and not _wait_for_database(cursor, end, now, sleep):
+        return Tick((), (), cursor, (_away(cursor),), peeked)
+    while True:
+        starts: list[Start] = []
+        due: list[QueuePipeline] = []
+        try:
+            paused = world.paused()
+            for pipeline in pipelines:
+                if now() < next_peek[pipeline.name]:
+                    continue
+                next_peek[pipeline.name] = now() + pipeline.peek_delay
+                if pipeline.name in paused:
+                    said[pipeline.name] = f"{pipeline.name} is paused"
+                    continue
+                try:
+                    found = peeked[pipeline.name] = world.peek(pipeline)
+                except QueueNotFoundError as error:
+                    said[pipeline.name] = str(error)
+                    continue
+                if world.due(pipeline):
+                    due.append(pipeline)
+                new, cursor, told = _decide(pipeline, found, world, cursor, now())
+                said[pipeline.name] = told
+                starts += new
+            cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
+        except (DatabaseUnavailableError, TransientDatabaseError) as error:
+            failures = cursor.database_failures + 1
+            wait = min(LONGEST_DATABASE_BACKOFF_SECONDS, 2.0 ** min(failures, 10) / 2)
+            cursor = replace(cursor, database_failures=failures, database_retry_at=now() + wait)
+            reason = f"the database is away: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
+            return Tick((), (), cursor, (reason,), peeked)
+        if starts or due:
+            return Tick(starts, due, cursor, tuple(said.values()), peeked)
+        pause = min(next_peek.values(), default=end) - now()
+        if now() + max(pause, 0.0) >= end:
+            return Tick((), (), cursor, tuple(said.values()), peeked)
+        if pause > 0:
+            sleep(pause)
+
+
+def _decide(
+    pipeline: QueuePipeline, found: Peeked, world: Surroundings, cursor: Cursor, now: float
+) -> tuple[list[Start], Cursor, str]:
+    """Ask the policy; a pipeline whose last runs failed waits before it is tried again."""
+    memory = cursor.ramp_up.get(pipeline.name, RampUp())
+    if not found.waiting:
+        if pipeline.concurrency_policy == "ramp_up":
+            nothing = Demand(0, False, 0, pipeline.batch_messages, pipeline.max_concurrency)
+            _, memory = receivers_to_start("ramp_up", nothing, memory)
+            cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
+        return [], cursor, f"{pipeline.name}: nothing waits"
+    runs = world.runs(pipeline)
+    if runs.failed_in_a_row and runs.last_failure is not None and not runs.receivers:
+        left = runs.last_failure + backoff_seconds(runs.failed_in_a_row) - now
+        if left > 0:
+            return (
+                [],
+                cursor,
+                (
+                    f"{pipeline.name}: the last {runs.failed_in_a_row} runs failed; next try in {left:.0f} s, "
+                    f"{_many(found)} messages wait"
+                ),
+            )
+    demand = Demand(found.waiting, found.capped, runs.receivers, pipeline.batch_messages, pipeline.max_concurrency)
+    receivers, memory = receivers_to_start(pipeline.concurrency_policy, demand, memory)
+    if pipeline.concurrency_policy == "ramp_up":
+        cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
+    starts = [Start(pipeline, slots, found.waiting) for slots in _slots(pipeline, receivers, demand)]
+    told = f"{pipeline.name}: {_many(found)} messages wait, {runs.receivers} receivers at work"
+    return starts, cursor, told
+
+
+def _slots(pipeline: QueuePipeline, receivers: int, demand: Demand) -> list[int]:
+    """Receivers as runs. A run takes as many batches at once as it may, so that it grows with its queue by itself;
+    the policy `ramp_up` starts them one by one, and says how many.
+    """
+    if not receivers or pipeline.concurrency_policy == "ramp_up":
+        return share(receivers, pipeline.slots)
+    runs = share(receivers, pipeline.slots)
+    left = demand.room - sum(runs[:-1])
+    return [*runs[:-1], min(pipeline.slots, left)]
+
+
+def _wait_for_database(cursor: Cursor, end: float, now: Callable[[], float], sleep: Callable[[float], None]) -> bool:
+    """Sit out the backoff; False when it is longer than the tick."""
+    while now() < cursor.database_retry_at:
+        if now() >= end:
+            return False
+        sleep(min(cursor.database_retry_at, end) - now())
+    return True
+
+
+def _away(cursor: Cursor) -> str:
+    return f"the database is still away after {cursor.database_failures} tries"
+
+
+def _many(found: Peeked) -> str:
+    return f"{found.waiting:,}{' or more' if found.capped else ''}"

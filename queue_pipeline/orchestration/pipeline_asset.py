@@ -1,0 +1,184 @@
+"""A pipeline as a graph-backed asset: one op claims, the other processes until the queue is empty."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import dagster as dg
+
+from queue_pipeline.orchestration import metadata, names
+from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.processing.batch import BatchProcessor, BatchReport
+from queue_pipeline.processing.drain import Drain, Drained
+from queue_pipeline.processing.figures import RunFigures
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
+from queue_pipeline.transport.errors import QueuePipelineError
+
+
+def pipeline_asset(pipeline: QueuePipeline) -> dg.AssetsDefinition:
+    """The asset `<name>` with its ops `dequeue_<name>` and `process_<name>`."""
+    dequeue, process = _dequeue_op(pipeline), _process_op(pipeline)
+
+    @dg.graph_asset(
+        name=pipeline.name,
+        ins={"queue": dg.AssetIn(key=names.queue_key(pipeline.input_queue), dagster_type=dg.Nothing)},
+        group_name="pipelines",
+        description=_description(pipeline),
+        kinds={"pyspark", "sql"},
+        owners=list(pipeline.owners) or None,
+        metadata=metadata.declaration(pipeline),
+        tags={names.PIPELINE_TAG: pipeline.name},
+    )
+    def graph(queue: Any) -> Any:
+        return process(dequeue(queue))
+
+    return graph
+
+
+def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
+    @dg.op(
+        name=f"dequeue_{pipeline.name}",
+        description=f"Claims the first batches of {pipeline.input_queue}; ends the run if there are none.",
+        ins={"queue": dg.In(dg.Nothing)},
+        out=dg.Out(list, is_required=False, description="claims: small values that any later step can go on with"),
+        tags={"kind": "sql"},
+    )
+    def dequeue(context: dg.OpExecutionContext, transport: QueueTransportResource) -> Iterator[dg.Output[list[Any]]]:
+        database = _transport(transport, pipeline)
+        claims: list[Claim] = []
+        with _clear_errors(pipeline):
+            if (pause := database.pauses.list().get(pipeline.name)) is not None:
+                context.log.info(
+                    f"{pipeline.name} is paused by {pause.by}; resume: queue-pipeline resume {pipeline.name}"
+                )
+                return
+            drain = Drain(pipeline, database, names.owner(context.run_id), _never, slots=1, on_taken=claims.append)
+            try:
+                while len(claims) < _slots(context, pipeline) and drain.take():
+                    pass
+            except BaseException:
+                # Also when the run is terminated right here: the claims are nobody's otherwise until their lease ends.
+                database.claims.release_owner(names.owner(context.run_id))
+                raise
+        if not claims:
+            context.log.info(f"nothing to do: {pipeline.input_queue} is empty, or others took what there was")
+            return
+        context.log.info(f"claimed {sum(claim.messages for claim in claims):,} messages in {len(claims)} batches")
+        yield dg.Output([asdict(claim) for claim in claims])
+
+    return dequeue
+
+
+def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
+    @dg.op(
+        name=f"process_{pipeline.name}",
+        description=_description(pipeline),
+        out=dg.Out(dg.Nothing, is_required=False),
+        tags={"kind": "pyspark"},
+    )
+    def process(
+        context: dg.OpExecutionContext, claims: list[Any], transport: QueueTransportResource, spark: SparkResource
+    ) -> Iterator[dg.Output[None]]:
+        database = _transport(transport, pipeline)
+        figures = RunFigures()
+        processor = BatchProcessor(pipeline, database, lambda: spark.spark_session)
+
+        def on_report(report: BatchReport) -> None:
+            figures.add(report)
+            context.log.info(metadata.sentence(report))
+
+        with _clear_errors(pipeline):
+            figures.start()
+            held = _held(context, pipeline, database, [Claim(**claim) for claim in claims])
+            drain = Drain(
+                pipeline,
+                database,
+                names.owner(context.run_id),
+                processor.process,
+                slots=_slots(context, pipeline),
+                on_report=on_report,
+                on_interrupt=spark.interrupt,
+            )
+            ended = drain.run(held)
+            metadata.observe_queues(context, database, pipeline)
+        if ended.failure is not None:
+            context.log_event(
+                dg.AssetObservation(names.pipeline_key(pipeline), metadata=metadata.of_run(figures, ended.reason))
+            )
+            raise _failure(pipeline, ended) from ended.failure
+        context.log.info(f"done: {ended.reason}; {figures.messages:,} messages in {figures.batches} batches")
+        if figures.batches:
+            yield dg.Output(None, metadata=metadata.of_run(figures, ended.reason))
+
+    return process
+
+
+def _held(
+    context: dg.OpExecutionContext, pipeline: QueuePipeline, transport: QueueTransport, claims: list[Claim]
+) -> list[Claim]:
+    """The claims that are this run's. After "Re-execute from failure" they are taken over from the run that failed;
+    one that somebody else took or completed meanwhile is left to them.
+    """
+    owner, held = names.owner(context.run_id), []
+    for claim in claims:
+        mine = claim if claim.owner == owner else transport.claims.adopt(claim, owner, pipeline.lease_seconds)
+        if mine is None:
+            context.log.info(f"claim {claim.claim_id} was processed or taken by another run since; left to it")
+        else:
+            held.append(mine)
+    return held
+
+
+def _slots(context: dg.OpExecutionContext, pipeline: QueuePipeline) -> int:
+    """How many batches this run may have in work: what the peek loop gave it, else what the pipeline declares."""
+    given = context.run.tags.get(names.SLOTS_TAG, "")
+    return min(int(given), pipeline.max_concurrency) if given.isdigit() and int(given) > 0 else pipeline.slots
+
+
+def _transport(resource: QueueTransportResource, pipeline: QueuePipeline) -> QueueTransport:
+    return resource.transport(endpoint=pipeline.input_queue, error_queue=pipeline.error_queue)
+
+
+def _failure(pipeline: QueuePipeline, ended: Drained) -> dg.Failure:
+    claim, error = ended.failed_claim, ended.failure
+    told = f"{error}" if isinstance(error, QueuePipelineError) else f"{type(error).__name__}: {error}"
+    fate = "its messages are released and will be processed again"
+    if pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+        fate = "its messages are gone, because transaction_mode is unreliable"
+    return dg.Failure(
+        description=f"a batch of pipeline {pipeline.name} failed; {fate}. {told}",
+        metadata={
+            "queue": claim.queue if claim else pipeline.input_queue,
+            "claim": claim.claim_id if claim else "",
+            "attempt": claim.attempt if claim else 0,
+            "messages": claim.messages if claim else 0,
+        },
+        # The queue is the retry: the next run takes the same messages.
+        allow_retries=False,
+    )
+
+
+class _clear_errors:
+    """Errors that a person can act on become the run's own description, without a page of traceback before it."""
+
+    def __init__(self, pipeline: QueuePipeline) -> None:
+        self._pipeline = pipeline
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, QueuePipelineError):
+            raise dg.Failure(description=f"pipeline {self._pipeline.name}: {error}", allow_retries=False) from error
+
+
+def _description(pipeline: QueuePipeline) -> str:
+    outputs = ", ".join(output.queue for output in pipeline.output_queues) or "no queue"
+    told = pipeline.description or (pipeline.transform.__doc__ or "").strip() or "Processes messages with PySpark."
+    return f"{told}\n\n{pipeline.input_queue} → {outputs}, mode {pipeline.transaction_mode.value}."
+
+
+def _never(claim: Claim) -> BatchReport:
+    raise AssertionError(f"claim {claim.claim_id} is not processed in the step that takes it")

@@ -1,0 +1,203 @@
+"""The sensors: the peek loop that starts runs, and those that release what failed and cancelled runs held."""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+
+from queue_pipeline.orchestration import metadata, names
+from queue_pipeline.orchestration.maintenance import MOVE_DUE_JOB
+from queue_pipeline.orchestration.peek_loop import Cursor, Peeked, Runs, Tick, tick
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
+
+PEEK_SENSOR = "peek_queues"
+TICK_VARIABLE = "QUEUE_PIPELINE_TICK_SECONDS"
+DEFAULT_TICK_SECONDS = 40.0
+"""Dagster gives a tick 60 s; what is left is for the last peek, the observations and a slow machine."""
+LONGEST_TICK_SECONDS = 50.0
+MOST_COUNTED = 1_000
+OBSERVE_EVERY_SECONDS = 60.0
+OBSERVE_CHANGES_EVERY_SECONDS = 10.0
+RECENT_RUNS = 12
+IN_FLIGHT = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def peek_sensor(
+    pipelines: Sequence[QueuePipeline], jobs: Sequence[Any], status: dg.DefaultSensorStatus
+) -> dg.SensorDefinition:
+    """One sensor for all queues: every looping sensor holds a worker of the code server, and eight starve it."""
+
+    @dg.sensor(
+        name=PEEK_SENSOR,
+        jobs=list(jobs),
+        minimum_interval_seconds=1,
+        default_status=status,
+        description="Peeks at the queues of all pipelines and starts runs when messages wait.",
+    )
+    def peek_queues(context: dg.SensorEvaluationContext, transport: QueueTransportResource) -> dg.SensorResult:
+        world = _World(context.instance, transport)
+        outcome = tick(
+            pipelines,
+            world,
+            Cursor.load(context.cursor),
+            now=time.time,
+            sleep=time.sleep,
+            budget_seconds=tick_seconds(),
+        )
+        observations, cursor = _observations(pipelines, world.database, outcome)
+        requests = [_run_request(start.pipeline, start.slots, start.waiting) for start in outcome.starts]
+        if outcome.move_due:
+            requests.append(dg.RunRequest(job_name=MOVE_DUE_JOB, tags={names.SATELLITE_TAG: MOVE_DUE_JOB}))
+        if cursor.database_failures == 1:
+            context.log.warning(outcome.said[0])
+        return dg.SensorResult(
+            run_requests=requests or None,
+            skip_reason=None if requests else dg.SkipReason("; ".join(outcome.said) or "there are no pipelines"),
+            cursor=cursor.dump(),
+            asset_events=observations,
+        )
+
+    return peek_queues
+
+
+def release_sensors(status: dg.DefaultSensorStatus) -> list[dg.SensorDefinition]:
+    """Claims of failed and of cancelled runs are let go at once, instead of when their lease runs out."""
+
+    @dg.run_failure_sensor(
+        name="release_claims_of_failed_runs",
+        default_status=status,
+        description="Lets go of the batches that a failed run still holds.",
+        minimum_interval_seconds=5,
+    )
+    def on_failure(context: dg.RunFailureSensorContext, transport: QueueTransportResource) -> None:
+        _release(context, transport)
+
+    @dg.run_status_sensor(
+        name="release_claims_of_cancelled_runs",
+        run_status=dg.DagsterRunStatus.CANCELED,
+        default_status=status,
+        description="Lets go of the batches that a cancelled run still holds.",
+        minimum_interval_seconds=5,
+    )
+    def on_cancel(context: dg.RunStatusSensorContext, transport: QueueTransportResource) -> None:
+        _release(context, transport)
+
+    return [on_failure, on_cancel]
+
+
+def tick_seconds() -> float:
+    """How long a tick may loop; `QUEUE_PIPELINE_TICK_SECONDS` shortens it, for previews."""
+    given = os.environ.get(TICK_VARIABLE)
+    if given is None:
+        return DEFAULT_TICK_SECONDS
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST_TICK_SECONDS:
+        raise ConfigurationError(f"{TICK_VARIABLE} is {given!r}; give 0 to {LONGEST_TICK_SECONDS:g} seconds")
+    return seconds
+
+
+class _World:
+    """The real queues and runs."""
+
+    def __init__(self, instance: dg.DagsterInstance, resource: QueueTransportResource) -> None:
+        self._instance = instance
+        self.database = resource.transport()
+        self._waiting: dict[str, int] = {}
+
+    def paused(self) -> set[str]:
+        self._waiting = self.database.claims.waiting()
+        return set(self.database.pauses.list())
+
+    def peek(self, pipeline: QueuePipeline) -> Peeked:
+        """Messages in the queue, and those in batches that nobody holds any more."""
+        count = self.database.peek(pipeline.input_queue, MOST_COUNTED)
+        abandoned = self._waiting.get(self.database.resolve(pipeline.input_queue).canonical, 0)
+        return Peeked(count + abandoned, count >= MOST_COUNTED)
+
+    def runs(self, pipeline: QueuePipeline) -> Runs:
+        tags = {names.PIPELINE_TAG: pipeline.name}
+        working = self._instance.get_runs(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
+        receivers = sum(_slots_of(run, pipeline) for run in working)
+        failed, last = 0, None
+        for record in self._instance.get_run_records(dg.RunsFilter(tags=tags), limit=RECENT_RUNS):
+            status = record.dagster_run.status
+            if status in IN_FLIGHT or status is dg.DagsterRunStatus.CANCELED:
+                continue
+            if status is not dg.DagsterRunStatus.FAILURE:
+                break
+            failed += 1
+            last = last or record.end_time
+        return Runs(receivers, failed, last)
+
+    def due(self, pipeline: QueuePipeline) -> bool:
+        """Delayed messages that are due and that no run moves: runs of the pipeline do it themselves."""
+        try:
+            seconds = self.database.delayed.next_due_seconds(self.database.resolve(pipeline.input_queue))
+        except QueueNotFoundError:
+            return False
+        if seconds is None or seconds > 0:
+            return False
+        for tags in ({names.SATELLITE_TAG: MOVE_DUE_JOB}, {names.PIPELINE_TAG: pipeline.name}):
+            if self._instance.get_runs_count(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT)):
+                return False
+        return True
+
+
+def _slots_of(run: dg.DagsterRun, pipeline: QueuePipeline) -> int:
+    given = run.tags.get(names.SLOTS_TAG, "")
+    return int(given) if given.isdigit() else pipeline.slots
+
+
+def _run_request(pipeline: QueuePipeline, slots: int, waiting: int) -> dg.RunRequest:
+    """No run_key: Dagster would refuse the same one for ever, after a failed run too. Runs are counted by tag."""
+    tags = {
+        names.PIPELINE_TAG: pipeline.name,
+        names.SLOTS_TAG: str(slots),
+        "queue_pipeline/waiting": str(waiting),
+    }
+    return dg.RunRequest(job_name=names.job_name(pipeline), tags=tags)
+
+
+def _observations(
+    pipelines: Sequence[QueuePipeline], transport: QueueTransport, outcome: Tick
+) -> tuple[list[dg.AssetObservation], Cursor]:
+    """Queues whose depth changed, and all of them once a minute; nothing while the database is away."""
+    cursor, events = outcome.cursor, []
+    if cursor.database_failures:
+        return [], cursor
+    observed = dict(cursor.observed)
+    inputs = {pipeline.input_queue: pipeline.error_queue for pipeline in pipelines}
+    for queue in dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues):
+        last, before = observed.get(queue, (0.0, ""))
+        age = time.time() - last
+        if age < OBSERVE_CHANGES_EVERY_SECONDS:
+            continue
+        observation = metadata.queue_observation(transport, queue, inputs.get(queue))
+        if observation is None:
+            continue
+        depth = str(observation.metadata["depth"].value)
+        if depth != before or age >= OBSERVE_EVERY_SECONDS:
+            observed[queue] = (time.time(), depth)
+            events.append(observation)
+    return events, Cursor(cursor.ramp_up, cursor.database_failures, cursor.database_retry_at, observed)
+
+
+def _release(context: dg.RunStatusSensorContext, resource: QueueTransportResource) -> None:
+    run_id = context.dagster_run.run_id
+    released = resource.transport().claims.release_owner(names.owner(run_id))
+    for claim in released:
+        context.log.info(f"released {claim.messages:,} messages of {claim.queue}, held by run {run_id}")

@@ -1,0 +1,45 @@
+"""The transport as a Dagster resource."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import dagster as dg
+
+from queue_pipeline.transport import QueueTransport
+
+
+class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
+    """The database whose tables are the queues.
+
+    Dagster sets resources up for every tick and every step; connections are kept for the life of the process, so that
+    a tick a second does not mean a login a second.
+    """
+
+    database: str | None = None
+    """`sqlite:///…`, `postgresql://…`, `mssql://…` or `odbc:…`; give it as an EnvVar, which the UI never shows.
+    Without it, `QUEUE_PIPELINE_DATABASE`, else a SQLite file."""
+    default_schema: str | None = None
+    default_catalog: str | None = None
+    queue_schemas: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
+    queue_catalogs: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
+
+    def transport(self, endpoint: str | None = None, error_queue: str = "error") -> QueueTransport:
+        """The transport of this process for these settings; `endpoint` is the queue whose delayed table sends use."""
+        settings = json.dumps([self.default_schema, self.default_catalog, self.queue_schemas, self.queue_catalogs])
+        return _transport(self.database, settings, endpoint, error_queue)
+
+
+@functools.cache
+def _transport(database: str | None, settings: str, endpoint: str | None, error_queue: str) -> QueueTransport:
+    schema, catalog, queue_schemas, queue_catalogs = json.loads(settings)
+    return QueueTransport(
+        database,
+        schema=schema,
+        catalog=catalog,
+        queue_schemas=queue_schemas,
+        queue_catalogs=queue_catalogs,
+        error_queue=error_queue,
+        endpoint=endpoint,
+    )

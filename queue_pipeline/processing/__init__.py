@@ -1,0 +1,1 @@
+"""What happens to the messages of a batch: Spark reads, checks, transforms and writes them."""

@@ -1,0 +1,95 @@
+"""Parsing the bodies of a batch: UTF-8 JSON in, a typed payload or a sentence about what is wrong out.
+
+A pipeline declares the bodies with Spark DDL, a `StructType` or a pydantic model. Spark does all of the work, in column
+expressions that are the same for classic Spark and Spark Connect.
+
+- A field that is NOT NULL, or in a model not optional, must be there and not null. Names are compared exactly.
+- A value that is there must fit its type, also where the field is optional: numbers in quotes are not numbers,
+  decimals are not rounded. Only text takes any JSON value, as its JSON text.
+- Fields that are not declared are ignored, a field that is there twice counts the last time.
+- A byte order mark is skipped.
+
+Where this differs from pydantic: it takes numbers, booleans and dates in more notations ("12", 1.0, "yes", epoch
+milliseconds), refuses numbers for text, and has integers of any size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyspark.sql.functions as F
+from pydantic import BaseModel
+from pyspark.sql import Column
+from pyspark.sql.types import StructType
+
+from queue_pipeline.processing.body_ddl import parse_ddl
+from queue_pipeline.processing.body_envelope import enveloped, is_one_value
+from queue_pipeline.processing.body_misfit import misfit
+from queue_pipeline.processing.body_model import model_shape
+from queue_pipeline.processing.body_payload import payload
+from queue_pipeline.processing.body_problem import value_problem
+from queue_pipeline.processing.body_shape import Record, record_type, wire_type
+from queue_pipeline.processing.body_sql import bind, when
+from queue_pipeline.processing.body_struct import struct_shape
+from queue_pipeline.transport.errors import ConfigurationError
+
+BodySchema = str | StructType | type[BaseModel]
+
+# .NET writers may begin with a byte order mark.
+_TEXT = "CAST(if(startswith(body, X'EFBBBF'), substring(body, 4), body) AS STRING)"
+
+
+@dataclass(frozen=True)
+class ParsedBody:
+    """Two columns: exactly one of them is null.
+
+    Select them together: Spark then parses once. A filter on `problem` over the same select parses again, unless the
+    selected rows are cached or written first.
+    """
+
+    payload: Column
+    problem: Column
+
+
+def check_body_schema(schema: object) -> None:
+    """Refuse a schema that cannot be parsed with; no Spark session is needed or started."""
+    _shape(schema)
+
+
+def spark_type(model: type[BaseModel]) -> StructType:
+    """The type of the payload of a model: Python names, and NOT NULL where None is not allowed."""
+    return record_type(model_shape(model))
+
+
+def parse_body(schema: BodySchema, body: Column) -> ParsedBody:
+    """Parse a binary column of JSON; a row that cannot be used has a problem and no payload."""
+    # Spark interprets `zip_with` and all inside it. It would generate code for `transform`: hundreds of methods for
+    # checks that need a microsecond.
+    parse = F.expr(f"(body, nothing) -> {_parse(_shape(schema))}")
+    parsed = F.get(F.call_function("zip_with", F.array(body), F.array(F.lit(0)), parse), F.lit(0))
+    return ParsedBody(parsed["payload"], parsed["problem"])
+
+
+def _shape(schema: object) -> Record:
+    if isinstance(schema, str):
+        return struct_shape(parse_ddl(schema))
+    if isinstance(schema, StructType):
+        return struct_shape(schema)
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        return model_shape(schema)
+    raise ConfigurationError(
+        f"body schema {schema!r} is not usable; give Spark DDL, a StructType or a pydantic model class"
+    )
+
+
+def _parse(shape: Record) -> str:
+    value = "get(envelope.v, 0)"
+    made = bind(value, "record", payload(shape, "record"))
+    outcome = f"named_struct('payload', {when('problem IS NULL', made)}, 'problem', problem)"
+    problem = (
+        f"CASE WHEN NOT is_valid_utf8(text) THEN 'the body is not UTF-8 text'"
+        f" WHEN {is_one_value('envelope')} AND {value} IS NOT NULL"
+        f" THEN {bind(value, 'record', value_problem(shape, False, 'record'))}"
+        f" ELSE {misfit(shape, 'text')} END"
+    )
+    return bind(_TEXT, "text", bind(enveloped("text", wire_type(shape)), "envelope", bind(problem, "problem", outcome)))

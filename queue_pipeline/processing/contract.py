@@ -1,0 +1,147 @@
+"""The contract of a transform: what it may return, and the errors of one that returns something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.messages_frame import ORIGIN
+from queue_pipeline.processing.outcomes import OUTCOME, Append, Merge, Outcome, Results
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.messages import TransactionMode
+
+SEND_COLUMNS = (
+    "destination",
+    "body",
+    "message_type",
+    "headers",
+    "delay",
+    "time_to_live",
+    "ordinal",
+    "error",
+    "error_type",
+)
+RELATIONS = (ORIGIN, "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a transform returned, brought into one form: rows of (origin, outcome), and rows for own tables."""
+
+    outcomes: DataFrame | None
+    tables: Sequence[Append | Merge]
+
+
+def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: object) -> Returned:
+    """Accept a DataFrame or `Results`; raise a TransformError that names the columns of anything else."""
+    if isinstance(returned, DataFrame):
+        returned = Results(sends=returned)
+    if not isinstance(returned, Results):
+        raise _wrong(pipeline, f"it returned {type(returned).__name__}; return a DataFrame or Results(...)")
+    if returned.tables and pipeline.transaction_mode is not TransactionMode.TRANSACTION_SCOPE:
+        raise _wrong(
+            pipeline,
+            f"it returned rows for the table {returned.tables[0].table}, which needs transaction_mode="
+            "'transaction_scope', so that they are written together with the sends",
+        )
+    frames = list(_frames(pipeline, returned))
+    outcomes = [_outcomes(pipeline, messages, frame, where, fixed) for frame, where, fixed in frames]
+    together: DataFrame | None = None
+    for frame in outcomes:
+        together = frame if together is None else together.unionByName(frame)
+    return Returned(together, tuple(returned.tables))
+
+
+def _frames(pipeline: QueuePipeline, results: Results) -> list[tuple[DataFrame, str, Outcome]]:
+    """Each frame with where it stands in the results and what its rows have in common."""
+    frames: list[tuple[DataFrame, str, Outcome]] = []
+    only = pipeline.output_queues[0].queue if len(pipeline.output_queues) == 1 else None
+    if isinstance(results.sends, Mapping):
+        frames += [(frame, f"sends[{queue!r}]", Outcome(queue)) for queue, frame in results.sends.items()]
+    elif isinstance(results.sends, DataFrame):
+        frames.append((results.sends, "sends", Outcome(only)))
+    elif results.sends is not None:
+        frames += [(frame, f"sends[{at}]", Outcome(only)) for at, frame in enumerate(results.sends)]
+    if results.replies is not None:
+        frames.append((results.replies, "replies", Outcome(reply=True)))
+    if results.failures is not None:
+        frames.append((results.failures, "failures", Outcome()))
+    return frames
+
+
+def _outcomes(pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, where: str, fixed: Outcome) -> DataFrame:
+    """One returned frame as rows of (origin, outcome)."""
+    if not isinstance(frame, DataFrame):
+        raise _wrong(pipeline, f"{where} is {type(frame).__name__}, not a DataFrame")
+    schema = frame.schema
+    types = {field.name: field.dataType for field in schema.fields}
+    allowed = (*RELATIONS, OUTCOME) if OUTCOME in types else (*RELATIONS, *SEND_COLUMNS)
+    if unknown := [name for name in types if name not in allowed]:
+        raise _wrong(
+            pipeline,
+            f"{where} has columns that mean nothing there: {', '.join(unknown)}; allowed: {', '.join(allowed)}",
+        )
+    if not set(RELATIONS) & set(types):
+        raise _wrong(pipeline, f"{where} lacks the column {ORIGIN} (or id), which says what message a row results from")
+    if OUTCOME not in types:
+        frame = frame.select(
+            *(name for name in RELATIONS if name in types), _columns(pipeline, types, where, fixed).alias(OUTCOME)
+        )
+    if ORIGIN in types:
+        return frame.select(ORIGIN, OUTCOME)
+    # Without the origin, what relates a result to its message is looked up by its id.
+    origins = messages.select("id", ORIGIN)
+    return frame.join(F.broadcast(origins), "id", "left").select(ORIGIN, OUTCOME)
+
+
+def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: str, fixed: Outcome) -> Column:
+    """The columns of a plain frame as an outcome."""
+    given = {name: F.col(name) for name in types if name in SEND_COLUMNS}
+    if where == "failures" and "error" not in given:
+        raise _wrong(pipeline, "failures lacks the column error, which says what is wrong with a message")
+    if "body" not in given and "error" not in given:
+        raise _wrong(pipeline, f"{where} lacks the column body")
+    if not fixed.reply and fixed.destination is None and "destination" not in given and "error" not in given:
+        raise _wrong(
+            pipeline,
+            f"{where} lacks the column destination, and the pipeline has {len(pipeline.output_queues)} output queues; "
+            "add it, or return Results(sends={queue: frame})",
+        )
+    for name in ("delay", "time_to_live"):
+        if name in given and not isinstance(types[name], T.NumericType | T.NullType):
+            raise _wrong(pipeline, f"{where}: {name} is {types[name].simpleString()}; give seconds as a number")
+    body = given.get("body")
+    if body is not None:
+        body = _body(pipeline, types["body"], body, where)
+    outcome = Outcome(
+        destination=given.get("destination", fixed.destination),
+        reply=fixed.reply,
+        body=body,
+        message_type=given.get("message_type"),
+        headers=given.get("headers"),
+        delay=given.get("delay"),
+        time_to_live=given.get("time_to_live"),
+        error=given.get("error"),
+        error_type=given.get("error_type"),
+    ).column(0)
+    return outcome.withField("ordinal", given["ordinal"].cast("int")) if "ordinal" in given else outcome
+
+
+def _body(pipeline: QueuePipeline, kind: T.DataType, body: Column, where: str) -> Column:
+    if isinstance(kind, T.StructType | T.MapType | T.ArrayType | T.VariantType):
+        return F.to_json(body)
+    if isinstance(kind, T.StringType | T.BinaryType | T.NullType):
+        return body
+    raise _wrong(
+        pipeline,
+        f"{where}: body is {kind.simpleString()}; give text, bytes, or a struct, map or array, which becomes JSON",
+    )
+
+
+def _wrong(pipeline: QueuePipeline, problem: str) -> TransformError:
+    return TransformError(f"pipeline {pipeline.name}: the transform's result cannot be used: {problem}")

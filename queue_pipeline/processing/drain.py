@@ -1,0 +1,162 @@
+"""Receive mode: a run takes batch after batch until its queue is empty, lingers for more, and ends."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from queue_pipeline.processing.batch import BatchReport
+from queue_pipeline.processing.heartbeat import Heartbeat
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.transport import QueueTransport
+
+LINGER_PEEK_SECONDS = 0.2
+"""How often a lingering run looks: it is awake anyway, and a look costs a millisecond."""
+SATELLITE_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """Why a run stopped taking batches, and the batch that failed if one did."""
+
+    reason: str
+    failure: BaseException | None = None
+    failed_claim: Claim | None = None
+
+
+class Drain:
+    """Takes and processes batches of one pipeline under one owner."""
+
+    def __init__(
+        self,
+        pipeline: QueuePipeline,
+        transport: QueueTransport,
+        owner: str,
+        process: Callable[[Claim], BatchReport],
+        *,
+        slots: int,
+        on_taken: Callable[[Claim], None] = lambda _: None,
+        on_report: Callable[[BatchReport], None] = lambda _: None,
+        on_interrupt: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`process` is called in threads, up to `slots` at a time; the rest is called in the caller's thread.
+
+        `on_interrupt` stops what the threads are at when the run is terminated.
+        """
+        self._pipeline = pipeline
+        self._transport = transport
+        self._owner = owner
+        self._process = process
+        self._slots = slots
+        self._on_taken = on_taken
+        self._on_report = on_report
+        self._on_interrupt = on_interrupt
+        self._in_work: dict[Future[BatchReport], Claim] = {}
+        self._stopping: Drained | None = None
+
+    def take(self) -> Claim | None:
+        """Claim the next batch, if there is one."""
+        pipeline = self._pipeline
+        claim = self._transport.claim(
+            pipeline.input_queue, self._owner, pipeline.batch_messages, pipeline.batch_bytes, pipeline.lease_seconds
+        )
+        if claim is not None:
+            self._on_taken(claim)
+        return claim
+
+    def run(self, claims: Sequence[Claim] = ()) -> Drained:
+        """Process the given claims, then all that there is; every claim is completed or released at the end.
+
+        A batch that fails is released, and nothing more is taken; batches in work are finished.
+        """
+        waiting = list(claims)
+        deadline = time.monotonic() + self._pipeline.max_run_seconds
+        idle_since = time.monotonic()
+        next_satellite = 0.0
+        pool = ThreadPoolExecutor(self._slots, thread_name_prefix=f"{self._pipeline.name} batch")
+        with Heartbeat(self._transport.claims, self._pipeline.lease_seconds) as heartbeat:
+            for claim in waiting:
+                heartbeat.hold(claim)
+            try:
+                while True:
+                    now = time.monotonic()
+                    if self._stopping is None and now >= deadline:
+                        self._stopping = Drained(f"max_run_seconds ({self._pipeline.max_run_seconds:g} s) are over")
+                    if self._stopping is None and now >= next_satellite:
+                        self._look_around()
+                        next_satellite = now + SATELLITE_SECONDS
+                    self._fill(pool, waiting, heartbeat)
+                    if self._in_work:
+                        self._finish_some(heartbeat)
+                        idle_since = time.monotonic()
+                    elif self._stopping is not None:
+                        return self._stopping
+                    elif time.monotonic() - idle_since >= self._pipeline.linger_seconds:
+                        return Drained("the queue is empty")
+                    else:
+                        time.sleep(min(self._pipeline.peek_delay, LINGER_PEEK_SECONDS))
+            except BaseException:
+                self._on_interrupt()
+                raise
+            finally:
+                # Also after an interrupt, which is no Exception: whoever comes next need not wait for the lease.
+                self._release(heartbeat.held, heartbeat)
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _fill(self, pool: ThreadPoolExecutor, waiting: list[Claim], heartbeat: Heartbeat) -> None:
+        """Put a batch in every free slot, as far as there are batches."""
+        while len(self._in_work) < self._slots:
+            claim = waiting.pop(0) if waiting else self.take() if self._stopping is None else None
+            if claim is None:
+                return
+            heartbeat.hold(claim)
+            self._in_work[pool.submit(self._process, claim)] = claim
+
+    def _finish_some(self, heartbeat: Heartbeat) -> None:
+        done, _ = wait(self._in_work, timeout=self._pipeline.peek_delay, return_when=FIRST_COMPLETED)
+        for future in done:
+            claim = self._in_work.pop(future)
+            error = future.exception()
+            if error is None:
+                heartbeat.let_go(claim)
+                self._on_report(future.result())
+            elif isinstance(error, ClaimLostError):
+                heartbeat.let_go(claim)
+                logger.warning("%s", error)
+            else:
+                self._release([claim], heartbeat)
+                if self._stopping is None or self._stopping.failure is None:
+                    self._stopping = Drained("a batch failed", error, claim)
+
+    def _look_around(self) -> None:
+        """What a run does beside its batches: respect a pause, and move delayed messages that are due."""
+        if self._pipeline.name in self._transport.pauses.list():
+            self._stopping = Drained("the pipeline is paused")
+            return
+        try:
+            self._transport.delayed.move_due(self._transport.resolve(self._pipeline.input_queue))
+        except QueueNotFoundError:
+            # A queue that a .NET endpoint installed may have no delayed table under this name.
+            return
+
+    def _release(self, claims: Sequence[Claim], heartbeat: Heartbeat) -> None:
+        for claim in claims:
+            heartbeat.let_go(claim)
+            try:
+                self._transport.claims.release(claim)
+            except ClaimLostError:
+                continue
+            except QueuePipelineError as error:
+                logger.warning(
+                    "claim %s of %s could not be released and waits for its lease: %s",
+                    claim.claim_id,
+                    claim.queue,
+                    error,
+                )

@@ -1,0 +1,169 @@
+"""Outcomes become messages: destination, headers and lifetime of each result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.header_columns import header_texts
+from queue_pipeline.processing.result_ids import number_results, result_ids
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.ready import ReadyMessages
+
+REFUSED = "MessageRefused"
+NO_REPLY_ADDRESS = "the message has no reply-to address, and the transform replies to it"
+
+
+@dataclass(frozen=True)
+class Sending:
+    """What all results of a batch have in common."""
+
+    pipeline: str
+    endpoint: str
+    reply_to: str
+    canonical: Mapping[str, str]
+    message_types: Mapping[str, str] = field(default_factory=dict)
+    content_types: Mapping[str, str] = field(default_factory=dict)
+    times_to_live: Mapping[str, float] = field(default_factory=dict)
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A message that the transform, or the schema of its body, refused."""
+
+    id: str
+    error_type: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The outcomes of a batch: rows to send, with their destination, and messages that failed."""
+
+    sends: Table
+    failures: Sequence[Failed]
+
+
+def sort_outcomes(outcomes: Table) -> Sorted:
+    """Tell sends from failures. A message that fails is not half processed: nothing else is sent for it."""
+    rows = _flat(outcomes)
+    unanswerable = pc.and_(rows["reply"], pc.is_null(rows["destination"]))
+    error = pc.if_else(unanswerable, pc.coalesce(rows["error"], pa.scalar(NO_REPLY_ADDRESS)), rows["error"])
+    failing = pc.is_valid(error)
+    if not pc.any(failing).as_py():
+        return Sorted(rows, ())
+    rows = rows.set_column(rows.column_names.index("error"), "error", error)
+    failures: dict[str, Failed] = {}
+    for row in rows.filter(failing).select(["id", "error_type", "error"]).to_pylist():
+        failures.setdefault(row["id"], Failed(row["id"], row["error_type"] or REFUSED, row["error"]))
+    failed = pa.array(list(failures), pa.string())
+    return Sorted(rows.filter(pc.invert(pc.is_in(rows["id"], failed))), tuple(failures.values()))
+
+
+def envelopes(sends: Table, sending: Sending) -> list[ReadyMessages]:
+    """The rows to send as messages, one set for each queue; delayed ones apart."""
+    sends = sends.append_column("delayed", pc.is_valid(sends["delay"]))
+    groups = sends.select(["destination", "delayed"]).group_by(["destination", "delayed"]).aggregate([]).to_pylist()
+    ready = []
+    for group in groups:
+        rows = sends
+        if len(groups) > 1:
+            same = pc.equal(sends["destination"], group["destination"])
+            rows = sends.filter(pc.and_(same, pc.equal(sends["delayed"], group["delayed"])))
+        ready.append(_messages(rows.combine_chunks(), group["destination"], group["delayed"], sending))
+    return ready
+
+
+def _messages(rows: Table, queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
+    """The messages of one queue."""
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names}
+    ordinals = number_results(columns["id"], columns["ordinal"], columns["body"])
+    message_ids = result_ids(columns["id"].to_pylist(), sending.pipeline, queue, ordinals)
+    milliseconds = _milliseconds(columns, queue, delayed, sending)
+    headers = header_texts(
+        {
+            wire.MESSAGE_ID: pa.array(message_ids, pa.string()),
+            wire.CORRELATION_ID: pc.coalesce(columns["correlation_id"], columns["message_id"]),
+            wire.CONVERSATION_ID: pc.coalesce(columns["conversation_id"], columns["message_id"]),
+            wire.RELATED_TO: columns["message_id"],
+            wire.ENCLOSED_MESSAGE_TYPES: _message_types(columns, queue, sending),
+            wire.MESSAGE_INTENT: pc.if_else(columns["reply"], "Reply", "Send"),
+            **_lifetime(milliseconds, queue, delayed, sending),
+            wire.CONTENT_TYPE: sending.content_types.get(queue, "application/json"),
+            wire.TIME_SENT: wire.format_timestamp(sending.now),
+            wire.ORIGINATING_ENDPOINT: sending.endpoint,
+            wire.ORIGINATING_MACHINE: wire.machine_name(),
+            wire.ORIGINATING_HOST_ID: wire.host_id(),
+            wire.REPLY_TO_ADDRESS: sending.reply_to,
+        }
+    ).to_pylist()
+    if columns["headers"].null_count < rows.num_rows:
+        headers = [_with_own(text, own) for text, own in zip(headers, columns["headers"].to_pylist(), strict=True)]
+    bodies = pc.fill_null(columns["body"], b"").to_pylist()
+    return ReadyMessages(queue, delayed, message_ids, milliseconds, headers, bodies)
+
+
+def _milliseconds(columns: Mapping[str, Any], queue: str, delayed: bool, sending: Sending) -> list[int]:
+    """The delay of delayed messages, else the time to live: of the row, as declared for its queue, or none."""
+    if delayed:
+        return list(columns["delay"].to_pylist())
+    declared = sending.times_to_live.get(queue)
+    otherwise = NEVER_EXPIRES if declared is None else round(declared * 1000)
+    return list(pc.fill_null(columns["time_to_live"], otherwise).to_pylist())
+
+
+def _message_types(columns: Mapping[str, Any], queue: str, sending: Sending) -> Any:
+    declared, own = sending.message_types.get(queue), columns["message_type"]
+    if own.null_count == len(own):
+        return declared
+    return own if declared is None else pc.fill_null(own, declared)
+
+
+def _lifetime(times: Sequence[int], queue: str, delayed: bool, sending: Sending) -> dict[str, Any]:
+    if delayed:
+        moments = [wire.format_timestamp(sending.now + timedelta(milliseconds=time)) for time in times]
+        forward = sending.canonical.get(queue, queue)
+        return {wire.DELIVER_AT: pa.array(moments, pa.string()), wire.FORWARD_DESTINATION: forward}
+    if all(time == NEVER_EXPIRES for time in times):
+        return {}
+    spans = [None if time == NEVER_EXPIRES else wire.format_time_span(timedelta(milliseconds=time)) for time in times]
+    return {wire.TIME_TO_BE_RECEIVED: pa.array(spans, pa.string())}
+
+
+def _with_own(text: str, own: Sequence[tuple[str, str | None]] | None) -> str:
+    """Headers of the program's own beside the standard ones, which it cannot change."""
+    added = {
+        name: value for name, value in own or () if value is not None and not name.startswith(wire.RESERVED_PREFIXES)
+    }
+    return text[:-1] + "," + wire.encode(added)[1:] if added else text
+
+
+def _flat(outcomes: Table) -> Table:
+    """The fields of origin and outcome side by side, with the queue that each result goes to."""
+    origin, outcome = (outcomes[name].combine_chunks() for name in ("origin", "outcome"))
+
+    def of(struct: Any, name: str) -> Any:
+        return pc.struct_field(struct, name)
+
+    reply = pc.fill_null(of(outcome, "reply"), False)
+    columns = {
+        "id": of(origin, "id"),
+        "message_id": of(origin, "message_id"),
+        "correlation_id": of(origin, "correlation_id"),
+        "conversation_id": of(origin, "conversation_id"),
+        "destination": pc.if_else(reply, of(origin, "reply_to"), of(outcome, "destination")),
+        "reply": reply,
+        **{
+            name: of(outcome, name)
+            for name in ("body", "message_type", "headers", "delay", "time_to_live", "ordinal", "error", "error_type")
+        },
+    }
+    return pa.table(columns)

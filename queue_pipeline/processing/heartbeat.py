@@ -1,0 +1,75 @@
+"""Keeps the leases of claims in work alive for as long as their process is."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from types import TracebackType
+
+from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims import Claims
+from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
+
+BEATS_PER_LEASE = 3
+"""So many times in a lease it is renewed: two may fail before the batch is another's."""
+
+logger = logging.getLogger(__name__)
+
+
+class Heartbeat:
+    """A thread that renews the claims that were given to it; a context manager."""
+
+    def __init__(self, claims: Claims, lease_seconds: float) -> None:
+        self._claims = claims
+        self._lease = lease_seconds
+        self._held: dict[str, Claim] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="queue_pipeline heartbeat", daemon=True)
+
+    def hold(self, claim: Claim) -> None:
+        """Renew this claim from now on."""
+        with self._lock:
+            self._held[claim.claim_id] = claim
+
+    def let_go(self, claim: Claim) -> None:
+        """Renew this claim no longer."""
+        with self._lock:
+            self._held.pop(claim.claim_id, None)
+
+    @property
+    def held(self) -> list[Claim]:
+        """The claims that are being renewed."""
+        with self._lock:
+            return list(self._held.values())
+
+    def beat(self) -> None:
+        """Renew every held claim once; one that is lost is dropped, and its batch fails at completion."""
+        for claim in self.held:
+            try:
+                self._claims.renew(claim, self._lease)
+            except ClaimLostError:
+                with self._lock:
+                    is_held = self._held.pop(claim.claim_id, None) is not None
+                if is_held:
+                    logger.warning("claim %s of %s was lost; it cannot be completed here", claim.claim_id, claim.queue)
+            except QueuePipelineError as error:
+                logger.warning(
+                    "the lease of claim %s of %s could not be renewed: %s", claim.claim_id, claim.queue, error
+                )
+
+    def __enter__(self) -> Heartbeat:
+        """Start beating."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop beating."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._lease / BEATS_PER_LEASE):
+            self.beat()

@@ -1,0 +1,171 @@
+"""What a transform says should become of a message: sends, replies and failures, as Spark expressions.
+
+Each function makes one outcome of a row; `each` puts several of them on one row, so that a batch is read once however
+many queues its results go to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from queue_pipeline.transport.errors import ConfigurationError
+
+OUTCOME = "outcome"
+"""The column that `each` makes."""
+
+Text: TypeAlias = "str | Column"
+Seconds: TypeAlias = "float | timedelta | Column"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One thing that becomes of a message; give it to `each`."""
+
+    destination: Text | None = None
+    reply: bool = False
+    body: Column | None = None
+    message_type: Text | None = None
+    headers: Column | Mapping[str, Text] | None = None
+    delay: Seconds | None = None
+    time_to_live: Seconds | None = None
+    error: Text | None = None
+    error_type: Text | None = None
+    when: Column | None = None
+
+    def column(self, ordinal: int) -> Column:
+        """The outcome as a struct whose fields are the same for every kind; null where `when` does not hold."""
+        fields = F.struct(
+            text(self.destination).alias("destination"),
+            F.lit(self.reply).alias("reply"),
+            (F.lit(None) if self.body is None else self.body).cast("binary").alias("body"),
+            text(self.message_type).alias("message_type"),
+            header_map(self.headers).alias("headers"),
+            milliseconds(self.delay).alias("delay"),
+            milliseconds(self.time_to_live).alias("time_to_live"),
+            F.lit(ordinal).alias("ordinal"),
+            text(self.error).alias("error"),
+            text(self.error_type).alias("error_type"),
+        )
+        return fields if self.when is None else F.when(self.when, fields)
+
+
+def send(
+    queue: Text,
+    *,
+    json: Column | None = None,
+    body: Column | None = None,
+    message_type: Text | None = None,
+    headers: Column | Mapping[str, Text] | None = None,
+    delay: Seconds | None = None,
+    time_to_live: Seconds | None = None,
+    when: Column | None = None,
+) -> Outcome:
+    """A message for one of the pipeline's output queues: `json` is a struct, map or array, `body` text or bytes.
+
+    `delay` and `time_to_live` are seconds. `when` is a condition: where it does not hold, nothing is sent.
+    """
+    what = f"send to {queue!r}" if isinstance(queue, str) else "send"
+    content = _content(what, json, body, delay, time_to_live)
+    return Outcome(queue, False, content, message_type, headers, delay, time_to_live, when=when)
+
+
+def reply(
+    *,
+    json: Column | None = None,
+    body: Column | None = None,
+    message_type: Text | None = None,
+    headers: Column | Mapping[str, Text] | None = None,
+    delay: Seconds | None = None,
+    time_to_live: Seconds | None = None,
+    when: Column | None = None,
+) -> Outcome:
+    """A message for whoever sent the one that is being processed, at its reply-to address."""
+    content = _content("reply", json, body, delay, time_to_live)
+    return Outcome(None, True, content, message_type, headers, delay, time_to_live, when=when)
+
+
+def fail(error: Text, *, error_type: Text | None = None, when: Column | None = None) -> Outcome:
+    """This message cannot be processed, and never will be: it goes to the error queue, the rest of the batch goes on.
+
+    Without `when`, a message fails where `error` is not null.
+    """
+    condition = error.isNotNull() if when is None and isinstance(error, Column) else when
+    return Outcome(error=error, error_type=error_type, when=condition)
+
+
+def each(*outcomes: Outcome) -> Column:
+    """The outcomes of a row, for `messages.select("origin", each(...))`: one row comes out for each that holds."""
+    if not outcomes:
+        raise ConfigurationError("each() needs at least one outcome: send(...), reply(...) or fail(...)")
+    structs = F.array(*(outcome.column(ordinal) for ordinal, outcome in enumerate(outcomes)))
+    return F.explode(F.filter(structs, lambda one: one.isNotNull())).alias(OUTCOME)
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Rows for a table of the user's own, inserted in the transaction that completes the batch."""
+
+    table: str
+    rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Rows that replace those with the same key, or are inserted; the columns in `add` are added to what is stored."""
+
+    table: str
+    rows: DataFrame
+    key: Sequence[str]
+    add: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that a transform can return: sends as one frame, several, or one a queue; failures; replies; own tables."""
+
+    sends: DataFrame | Sequence[DataFrame] | Mapping[str, DataFrame] | None = None
+    replies: DataFrame | None = None
+    failures: DataFrame | None = None
+    tables: Sequence[Append | Merge] = ()
+
+
+def text(value: Text | None) -> Column:
+    """A text, a column or nothing, as a text column."""
+    return (value if isinstance(value, Column) else F.lit(value)).cast("string")
+
+
+def milliseconds(value: Seconds | None) -> Column:
+    """Seconds as whole milliseconds."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, Column):
+        return F.round(value * 1000).cast("long")
+    return F.lit(None if value is None else round(value * 1000)).cast("long")
+
+
+def header_map(value: Column | Mapping[str, Text] | None) -> Column:
+    """Headers as a map column; nothing is an empty one."""
+    if isinstance(value, Mapping):
+        pairs = [part for name, content in value.items() for part in (F.lit(name), text(content))]
+        value = F.create_map(*pairs) if pairs else None
+    return (F.lit(None) if value is None else value).cast("map<string,string>")
+
+
+def _content(
+    what: str, json: Column | None, body: Column | None, delay: Seconds | None, time_to_live: Seconds | None
+) -> Column:
+    if delay is not None and time_to_live is not None:
+        raise ConfigurationError(
+            f"{what}: delayed delivery with a time to live is not supported; give one or the other"
+        )
+    if json is not None and body is None:
+        return F.to_json(json)
+    if body is not None and json is None:
+        return body
+    raise ConfigurationError(f"{what}: give either json= (a struct, map or array column) or body= (text or bytes)")

@@ -1,0 +1,127 @@
+"""Runs a transform over a batch and collects what it wants sent: Spark's part of the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.contract import Returned, check_returned
+from queue_pipeline.processing.envelopes import Failed, Sending, Sorted, envelopes, sort_outcomes
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.messages_frame import PROBLEM, messages_frame
+from queue_pipeline.processing.outcomes import Merge
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.user_tables import TableRows
+
+UNREADABLE_BODY = "MessageBodyUnreadable"
+"""The error type of bodies that do not fit the schema; they are never retried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """What is to be written for a batch."""
+
+    ready: Sequence[ReadyMessages] = ()
+    failures: Sequence[Failed] = ()
+    tables: Sequence[TableRows] = ()
+
+    @property
+    def sent(self) -> int:
+        """How many messages there are to send."""
+        return sum(len(ready.ids) for ready in self.ready)
+
+
+def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: ClaimedBatch, sending: Sending) -> Transformed:
+    """Call the transform and collect its results; raises a TransformError if they cannot be used."""
+    if batch.messages.num_rows == 0:
+        return Transformed()
+    frame = messages_frame(spark, batch.messages, batch.claim.attempt, pipeline.body_schema)
+    bodies = _Bodies(frame, batch.messages.num_rows) if pipeline.body_schema is not None else None
+    readable = bodies.readable if bodies else frame
+    returned = check_returned(pipeline, readable, pipeline.transform(readable))
+    ready, failures = _collect(pipeline, batch, returned, sending)
+    tables = tuple(_rows(pipeline, table) for table in returned.tables)
+    if bodies:
+        failures = [*bodies.refused(), *failures]
+    return Transformed(ready, failures, tables)
+
+
+class _Bodies:
+    """Separates bodies that fit the schema from those that do not, at the price of one pass over good batches."""
+
+    def __init__(self, frame: DataFrame, messages: int) -> None:
+        self._frame = frame
+        self._messages = messages
+        self._seen = Observation()
+        # Counting also keeps Spark from moving the filter below the parsing, where it would parse everything twice.
+        observed = frame.observe(
+            self._seen,
+            F.count(F.lit(1)).alias("messages"),
+            F.count_if(F.col(PROBLEM).isNotNull()).alias("problems"),
+        )
+        self.readable = observed.where(F.col(PROBLEM).isNull()).drop(PROBLEM)
+
+    def refused(self) -> list[Failed]:
+        """The messages that the transform did not see. Asked of Spark unless every message was seen to be good:
+        a transform may stop reading early, and then nothing is known of the rest.
+        """
+        # A classic session would wait for ever for the counts of a frame that was never executed.
+        if is_remote() and self._seen.get == {"messages": self._messages, "problems": 0}:
+            return []
+        rows: Table = self._frame.where(F.col(PROBLEM).isNotNull()).select("id", PROBLEM).toArrow()
+        pairs = zip(rows["id"].to_pylist(), rows[PROBLEM].to_pylist(), strict=True)
+        return [Failed(message_id, UNREADABLE_BODY, problem) for message_id, problem in pairs]
+
+
+def _collect(
+    pipeline: QueuePipeline, batch: ClaimedBatch, returned: Returned, sending: Sending
+) -> tuple[list[ReadyMessages], list[Failed]]:
+    """The results as messages."""
+    if returned.outcomes is None:
+        return [], []
+    outcomes = sort_outcomes(returned.outcomes.toArrow())
+    _check_origins(pipeline, batch, outcomes)
+    _check_destinations(pipeline, outcomes.sends)
+    return envelopes(outcomes.sends, sending), list(outcomes.failures)
+
+
+def _check_origins(pipeline: QueuePipeline, batch: ClaimedBatch, outcomes: Sorted) -> None:
+    ids = pa.chunked_array([*outcomes.sends["id"].chunks, [failed.id for failed in outcomes.failures]], pa.string())
+    strangers = ids.filter(pc.invert(pc.is_in(ids, batch.messages["id"])))
+    if len(strangers):
+        raise TransformError(
+            f"pipeline {pipeline.name}: {len(strangers)} of the transform's results belong to no message of the batch "
+            f"(id {strangers[0].as_py()}); keep origin or id as they are, and take F.min('origin') for a group"
+        )
+
+
+def _check_destinations(pipeline: QueuePipeline, sends: Table) -> None:
+    named = sends.filter(pc.invert(sends["reply"]))["destination"]
+    known = {output.queue for output in pipeline.output_queues}
+    unknown = sorted(str(name) for name in set(pc.unique(named).to_pylist()) - known)
+    if unknown:
+        raise TransformError(
+            f"pipeline {pipeline.name}: the transform sends to {', '.join(unknown)}, which is not among its "
+            f"output_queues ({', '.join(sorted(known)) or 'none'}); add it there, or correct the name"
+        )
+
+
+def _rows(pipeline: QueuePipeline, table: Any) -> TableRows:
+    """Rows for a table of the user's own."""
+    collected = table.rows.toArrow()
+    names = tuple(collected.column_names)
+    columns = [collected.column(name).to_pylist() for name in names]
+    rows = list(zip(*columns, strict=True))
+    if isinstance(table, Merge):
+        return TableRows(table.table, names, rows, tuple(table.key), tuple(table.add))
+    return TableRows(table.table, names, rows)

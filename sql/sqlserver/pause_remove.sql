@@ -1,0 +1,3 @@
+-- Resume what was paused; touches no row when it was not. Parameter: name.
+DELETE FROM {pauses} WHERE Name = ?;
+SELECT @@ROWCOUNT;

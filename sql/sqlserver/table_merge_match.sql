@@ -1,0 +1,2 @@
+-- Part of a merge: one column of the key.
+{column} = {mark}

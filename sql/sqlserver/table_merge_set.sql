@@ -1,0 +1,2 @@
+-- Part of a merge: one column takes the new value.
+{column} = {mark}
