@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pyodbc
 import pytest
+from pyspark.sql import SparkSession
 
+from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import SQLSERVER_VARIABLE, Backend, backend_names
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
+from queue_pipeline_tests.support.spark import private_spark
 
 _numbers = itertools.count(1)
 
@@ -26,6 +30,28 @@ def pytest_report_header() -> str:
 def postgres() -> Iterator[PostgresCluster]:
     with PostgresCluster(settings={"max_connections": "100"}) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment under which this process and those that tests start share one Spark server."""
+    with private_spark(tmp_path_factory.mktemp("spark")) as settings:
+        yield settings
+
+
+@pytest.fixture(scope="session")
+def spark_resource(spark_settings: dict[str, str]) -> Iterator[SparkResource]:
+    resource = SparkResource(spark_config=spark_config())
+    yield resource
+    if resource.is_started:
+        # Before its server is stopped: a client says goodbye at exit, for minutes if nobody answers.
+        resource.spark_session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_resource: SparkResource) -> SparkSession:
+    """The one session of the suite."""
+    return spark_resource.spark_session
 
 
 @pytest.fixture(params=backend_names())

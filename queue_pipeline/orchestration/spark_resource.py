@@ -14,6 +14,20 @@ from queue_pipeline.processing.spark_session import check_reachable, prepare_env
 flatten: Any = utils.flatten_dict
 _building = threading.Lock()
 
+RETRIES = 6
+"""Of a request to a Connect server: about seven seconds in all."""
+
+
+def _give_up_soon(session: Any) -> None:
+    """Let a server that died be noticed in seconds: the client would try for ten minutes, and again at exit."""
+    if hasattr(session, "client"):
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        policy = DefaultPolicy(
+            max_retries=RETRIES, initial_backoff=50, backoff_multiplier=4, max_backoff=2000, jitter=100
+        )
+        session.client.set_retry_policies([policy])
+
 
 class SparkResource(LazyPySparkResource):
     """A session that is started when the first batch needs it: an empty queue never starts a JVM.
@@ -30,9 +44,10 @@ class SparkResource(LazyPySparkResource):
             check_reachable(config)
             with warnings.catch_warnings():
                 # Properties of the server itself can only be given by the run that starts it; later ones are told so.
-                warnings.filterwarnings("ignore", message=r"(?s)Failed to set .*CANNOT_MODIFY_CONFIG")
+                warnings.filterwarnings("ignore", message=r"(?s)Failed to set .*CANNOT_MODIFY_")
                 warnings.filterwarnings("ignore", category=FutureWarning)
                 super()._init_session()
+            _give_up_soon(self._spark_session)
 
     @property
     def is_started(self) -> bool:

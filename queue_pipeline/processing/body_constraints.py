@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from annotated_types import GroupedMetadata
+from pydantic.fields import FieldInfo
 from pyspark.sql.types import BooleanType, DataType, DateType, DecimalType, DoubleType, LongType, TimestampType
 
 from queue_pipeline.processing.body_checks import bound, finite, item_count, multiple_of, pattern, text_length
@@ -121,7 +122,9 @@ class Constraints:
 
 def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
     for item in metadata:
-        if isinstance(item, GroupedMetadata):
+        if isinstance(item, FieldInfo):  # of an element: Annotated[int, Field(gt=0)]
+            yield from _flat(item.metadata)
+        elif isinstance(item, GroupedMetadata):
             yield from _flat(item)
         else:
             yield item

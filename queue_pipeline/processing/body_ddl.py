@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 
 from queue_pipeline.transport.errors import ConfigurationError
 
-_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([<>(),:]))")
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|((?:'(?:[^'\\]|\\.)*')+|(?:\"(?:[^\"\\]|\\.)*\")+)|([<>(),:]))")
 
 _SIMPLE: dict[str, type[DataType]] = {
     "string": StringType,

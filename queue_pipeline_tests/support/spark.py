@@ -1,0 +1,38 @@
+"""One Spark for the whole suite: the local Connect server that the product itself keeps warm, in a place of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+DISCOVERY_VARIABLE = "SPARK_LOCAL_CONNECT_DISCOVERY"
+
+
+@contextmanager
+def private_spark(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment of a server that nobody else uses; it is started by whoever needs it first, and stopped here.
+
+    Processes that tests start inherit the variables and share the server.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {
+        DISCOVERY_VARIABLE: str(folder / "connect.json"),
+        "QUEUE_PIPELINE_SPARK": "warm:local[2]",
+        "SPARK_TESTING": "1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield settings
+    finally:
+        subprocess.run([sys.executable, "-m", "pyspark.sql.connect.local_server", "--stop"], capture_output=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
