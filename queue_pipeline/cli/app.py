@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from queue_pipeline import __version__
-from queue_pipeline.cli import claims, install, look, maintain, pauses, receive, send
+from queue_pipeline.cli import claims, example, install, look, maintain, pauses, receive, send, spark
 from queue_pipeline.cli.failures import (
     BROKEN_PIPE,
     EXIT_CODES,
@@ -89,6 +89,8 @@ app.add_command(claims.claims)
 app.add_command(pauses.pause)
 app.add_command(pauses.resume)
 app.add_command(pauses.pauses)
+app.add_command(example.example)
+app.add_command(spark.spark)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

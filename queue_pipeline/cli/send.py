@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import IO, Any
 
 import click
@@ -12,8 +13,8 @@ from queue_pipeline.cli.bulk import check_lines, good_messages, progress, rewind
 from queue_pipeline.cli.jsonl import MessageLine, reason
 from queue_pipeline.cli.output import count_of, write_json, write_lines
 from queue_pipeline.cli.parameters import DELAY, POSITIVE, TIME_TO_LIVE, Header, Text, queue_argument
-from queue_pipeline.cli.samples import MESSAGE_TYPE, sample_order
 from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.example.orders import MESSAGE_TYPE, good_orders, order_body, random_seed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.messages import OutgoingMessage
 
@@ -74,8 +75,9 @@ def send(
 
 def _send_alike(session: Session, queue: str, body: bytes | None, count: int, fields: dict[str, Any]) -> None:
     """Send messages that differ in nothing but their ids, or samples."""
-    first = _message(1, body, fields)
-    messages = itertools.chain([first], (_message(number, body, fields) for number in range(2, count + 1)))
+    made = _messages(body, fields)
+    first = next(made)
+    messages = itertools.chain([first], itertools.islice(made, count - 1))
     with session.transport() as transport, progress(count, quiet=session.json or count == 1) as advance:
         table = transport.resolve(queue)
         sent = send_all(transport, table, messages, advance)
@@ -101,12 +103,15 @@ def _send_file(session: Session, queue: str, file: IO[bytes], skip_bad: bool) ->
         write_lines(f"sent {count_of(sent, 'message')} to {table}{skipped}")
 
 
-def _message(number: int, body: bytes | None, fields: dict[str, Any]) -> OutgoingMessage:
-    sample = {"type": MESSAGE_TYPE, "body": sample_order(number)} if body is None else {"body": body}
-    try:
-        return MessageLine(**{**sample, **fields}).message()
-    except ValidationError as error:
-        raise click.UsageError(reason(error)) from None
+def _messages(body: bytes | None, fields: dict[str, Any]) -> Iterator[OutgoingMessage]:
+    """Messages without end: copies of a body, or orders for the worked example."""
+    bodies = itertools.repeat(body) if body is not None else map(order_body, good_orders(random_seed()))
+    sample = {} if body is not None else {"type": MESSAGE_TYPE}
+    for each in bodies:
+        try:
+            yield MessageLine(**{**sample, "body": each, **fields}).message()
+        except ValidationError as error:
+            raise click.UsageError(reason(error)) from None
 
 
 def _by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:

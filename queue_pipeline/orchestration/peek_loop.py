@@ -68,10 +68,14 @@ class Cursor:
         """From the text that Dagster kept; what cannot be read is forgotten: nothing in it is needed to be right."""
         try:
             values: dict[str, Any] = json.loads(text or "{}")
-            ramp_up = {name: RampUp(**memory) for name, memory in values.pop("ramp_up", {}).items()}
-            observed = {name: (float(when), str(what)) for name, (when, what) in values.pop("observed", {}).items()}
-            return Cursor(ramp_up=ramp_up, observed=observed, **values)
-        except (ValueError, TypeError, AttributeError):
+            ramp_up = {
+                name: RampUp(**{counter: int(count) for counter, count in memory.items()})
+                for name, memory in values.get("ramp_up", {}).items()
+            }
+            observed = {name: (float(when), str(what)) for name, (when, what) in values.get("observed", {}).items()}
+            failures, retry_at = values.get("database_failures", 0), values.get("database_retry_at", 0.0)
+            return Cursor(ramp_up, max(0, int(failures)), float(retry_at), observed)
+        except (ValueError, TypeError, AttributeError, OverflowError):
             return Cursor()
 
 
@@ -197,10 +201,12 @@ def _slots(pipeline: QueuePipeline, receivers: int, demand: Demand) -> list[int]
 
 def _wait_for_database(cursor: Cursor, end: float, now: Callable[[], float], sleep: Callable[[float], None]) -> bool:
     """Sit out the backoff; False when it is longer than the tick."""
-    while now() < cursor.database_retry_at:
+    # No longer than any backoff is: the clock may have been set back since.
+    retry_at = min(cursor.database_retry_at, now() + LONGEST_DATABASE_BACKOFF_SECONDS)
+    while now() < retry_at:
         if now() >= end:
             return False
-        sleep(min(cursor.database_retry_at, end) - now())
+        sleep(min(retry_at, end) - now())
     return True
 
 

@@ -30,8 +30,9 @@ _FIELDS: list[pa.Field[Any]] = [
 ]
 SCHEMA = pa.schema(_FIELDS)
 
-# In a flat object of strings, a name is followed by a quote; anything else may be a number, a list or an object.
-_SUSPECT = r'":\s*[^"\s]|^[^{]|[^}]$'
+# In a flat object of strings, a name is followed by a quote; anything else may be a number, a list or an object. Between
+# two objects stands a comma.
+_SUSPECT = r'"\s*:\s*[^"\s]|\}\s*,\s*\{|^[^{]|[^}]$'
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,12 @@ def prepare(part: Any) -> tuple[pa.RecordBatch, list[Unreadable]]:
         part, decoded = part.take(pa.array(keep, pa.int64())), [decoded[at] for at in keep]
 
     def column(name: str) -> Array:
-        return pa.array([headers.get(name) or None for headers in decoded], _TEXT)
+        values = [headers.get(name) or None for headers in decoded]
+        try:
+            return pa.array(values, _TEXT)
+        except UnicodeEncodeError:
+            # Half a surrogate pair: JSON can carry it, Arrow and Spark cannot.
+            return pa.array([value and value.encode(errors="replace").decode() for value in values], _TEXT)
 
     columns = [
         part.column("id"),
@@ -95,7 +101,8 @@ def decode_all(texts: list[str]) -> tuple[list[dict[str, str]], dict[int, str]]:
     """The headers of many rows, and what is wrong with those that are no flat JSON object, by position.
 
     All of them are parsed as one document where that cannot go wrong: it takes half the time of one by one. Texts that
-    begin and end with a brace and hold nothing but strings cannot run into each other unnoticed: their number tells.
+    begin and end with a brace, hold nothing but strings and are not several objects cannot run into each other unnoticed:
+    their number tells.
     """
     if not pc.any(pc.match_substring_regex(pa.array(texts, _TEXT), _SUSPECT)).as_py():
         try:

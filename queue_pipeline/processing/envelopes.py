@@ -70,23 +70,31 @@ def sort_outcomes(outcomes: Table) -> Sorted:
 
 def envelopes(sends: Table, sending: Sending) -> list[ReadyMessages]:
     """The rows to send as messages, one set for each queue; delayed ones apart."""
-    sends = sends.append_column("delayed", pc.is_valid(sends["delay"]))
-    groups = sends.select(["destination", "delayed"]).group_by(["destination", "delayed"]).aggregate([]).to_pylist()
+    queues = pc.unique(sends["destination"]).to_pylist()
     ready = []
-    for group in groups:
-        rows = sends
-        if len(groups) > 1:
-            same = pc.equal(sends["destination"], group["destination"])
-            rows = sends.filter(pc.and_(same, pc.equal(sends["delayed"], group["delayed"])))
-        ready.append(_messages(rows.combine_chunks(), group["destination"], group["delayed"], sending))
+    for queue in queues:
+        rows = sends if len(queues) == 1 else sends.filter(pc.equal(sends["destination"], queue))
+        later = pc.is_valid(rows["delay"])
+        parts = [(rows, False)]
+        if pc.any(later).as_py():
+            parts = [(rows.filter(pc.invert(later)), False), (rows.filter(later), True)]
+        # Results are numbered before they are parted: a message may have one now and one later for the same queue.
+        ids = _result_ids(pa.concat_tables([part for part, _ in parts]).combine_chunks(), queue, sending)
+        for part, delayed in parts:
+            if part.num_rows:
+                ready.append(_messages(part.combine_chunks(), ids[: part.num_rows], queue, delayed, sending))
+                ids = ids[part.num_rows :]
     return ready
 
 
-def _messages(rows: Table, queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
+def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
+    ids, ordinals, bodies = (rows[name].combine_chunks() for name in ("id", "ordinal", "body"))
+    return result_ids(ids.to_pylist(), sending.pipeline, queue, number_results(ids, ordinals, bodies))
+
+
+def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
     """The messages of one queue."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
-    ordinals = number_results(columns["id"], columns["ordinal"], columns["body"])
-    message_ids = result_ids(columns["id"].to_pylist(), sending.pipeline, queue, ordinals)
     milliseconds = _milliseconds(columns, queue, delayed, sending)
     headers = header_texts(
         {

@@ -8,14 +8,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.body_schema import parse_body
+from queue_pipeline.processing.body_schema import with_payload
 
 ORIGIN = "origin"
-PROBLEM = "problem"
+FITS = "fits"
 
 
 def messages_frame(spark: SparkSession, messages: pa.Table, attempt: int, body_schema: Any = None) -> DataFrame:
-    """A batch as a frame, with the parsed body as `payload` and what is wrong with it as `problem`.
+    """A batch as a frame, with the parsed body as `payload` and whether it is usable as `fits`.
 
     `origin` is what relates a result to its message. Its first field is the row version, so that `F.min("origin")`
     is the oldest message of a group.
@@ -32,7 +32,5 @@ def messages_frame(spark: SparkSession, messages: pa.Table, attempt: int, body_s
         F.col("enqueued"),
         F.lit(attempt).alias("attempt"),
     ]
-    if body_schema is None:
-        return frame.select(*columns)
-    parsed = parse_body(body_schema, F.col("body"))
-    return frame.select(*columns, parsed.payload.alias("payload"), parsed.problem.alias(PROBLEM))
+    selected = frame.select(*columns)
+    return selected if body_schema is None else with_payload(selected, body_schema)

@@ -42,6 +42,8 @@ SESSION = {
     # Plans hold their batch; a server that remembered sixteen of them a session would run out of memory.
     "spark.connect.session.planCache.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # Batches arrive as local relations; this rule would compute on them while planning, in one thread.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }
 LOCAL = {
     "spark.driver.memory": DRIVER_MEMORY,

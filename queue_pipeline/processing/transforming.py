@@ -13,11 +13,12 @@ from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.body_schema import BodySchema, parse_body
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.contract import Returned, check_returned
 from queue_pipeline.processing.envelopes import Failed, Sending, Sorted, envelopes, sort_outcomes
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.messages_frame import PROBLEM, messages_frame
+from queue_pipeline.processing.messages_frame import FITS, messages_frame
 from queue_pipeline.processing.outcomes import Merge
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.ready import ReadyMessages
@@ -46,7 +47,7 @@ def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: Claimed
     if batch.messages.num_rows == 0:
         return Transformed()
     frame = messages_frame(spark, batch.messages, batch.claim.attempt, pipeline.body_schema)
-    bodies = _Bodies(frame, batch.messages.num_rows) if pipeline.body_schema is not None else None
+    bodies = _Bodies(frame, pipeline.body_schema, batch.messages.num_rows) if pipeline.body_schema is not None else None
     readable = bodies.readable if bodies else frame
     returned = check_returned(pipeline, readable, pipeline.transform(readable))
     ready, failures = _collect(pipeline, batch, returned, sending)
@@ -59,17 +60,18 @@ def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: Claimed
 class _Bodies:
     """Separates bodies that fit the schema from those that do not, at the price of one pass over good batches."""
 
-    def __init__(self, frame: DataFrame, messages: int) -> None:
+    def __init__(self, frame: DataFrame, schema: BodySchema, messages: int) -> None:
         self._frame = frame
+        self._schema = schema
         self._messages = messages
         self._seen = Observation()
         # Counting also keeps Spark from moving the filter below the parsing, where it would parse everything twice.
         observed = frame.observe(
             self._seen,
             F.count(F.lit(1)).alias("messages"),
-            F.count_if(F.col(PROBLEM).isNotNull()).alias("problems"),
+            F.count_if(~F.col(FITS)).alias("problems"),
         )
-        self.readable = observed.where(F.col(PROBLEM).isNull()).drop(PROBLEM)
+        self.readable = observed.where(FITS).drop(FITS)
 
     def refused(self) -> list[Failed]:
         """The messages that the transform did not see. Asked of Spark unless every message was seen to be good:
@@ -78,8 +80,10 @@ class _Bodies:
         # A classic session would wait for ever for the counts of a frame that was never executed.
         if is_remote() and self._seen.get == {"messages": self._messages, "problems": 0}:
             return []
-        rows: Table = self._frame.where(F.col(PROBLEM).isNotNull()).select("id", PROBLEM).toArrow()
-        pairs = zip(rows["id"].to_pylist(), rows[PROBLEM].to_pylist(), strict=True)
+        problem = F.coalesce(parse_body(self._schema, F.col("body")).problem, F.lit("the body does not fit its schema"))
+        refused = self._frame.where(~F.col(FITS)).select("id", "body")
+        rows: Table = refused.select("id", problem.alias("problem")).toArrow()
+        pairs = zip(rows["id"].to_pylist(), rows["problem"].to_pylist(), strict=True)
         return [Failed(message_id, UNREADABLE_BODY, problem) for message_id, problem in pairs]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 from uuid import UUID
 
@@ -35,22 +33,8 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from queue_pipeline.processing.body_checks import java_pattern
 from queue_pipeline.processing.body_ddl import parse_ddl
-from queue_pipeline.processing.body_schema import BodySchema, check_body_schema, parse_body, spark_type
+from queue_pipeline.processing.body_schema import BodySchema, check_body_schema, parse_body, spark_type, with_payload
 from queue_pipeline.transport.errors import ConfigurationError
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    folder: Path = tmp_path_factory.mktemp("spark")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_CONNECT_DISCOVERY", str(folder / "server.json"))
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.config("spark.remote", "local[2]").config("spark.local.connect.reuse", "true")
-        session = builder.getOrCreate()
-        yield session
-        session.stop()
-        stop = [sys.executable, "-m", "pyspark.sql.connect.local_server", "--stop"]
-        subprocess.run(stop, env=os.environ.copy(), check=True, capture_output=True)
 
 
 def outcomes(spark: SparkSession, schema: BodySchema, bodies: Sequence[bytes | str | None]) -> list[Any]:
@@ -58,8 +42,14 @@ def outcomes(spark: SparkSession, schema: BodySchema, bodies: Sequence[bytes | s
     rows = [(i, b.encode() if isinstance(b, str) else b) for i, b in enumerate(bodies)]
     frame = spark.createDataFrame(rows, "id long, body binary")
     parsed = parse_body(schema, F.col("body"))
-    found = frame.select("id", parsed.payload.alias("payload"), parsed.problem.alias("problem")).collect()
+    told = with_payload(frame, schema).withColumnRenamed("payload", "quick")
+    found = told.select(
+        "id", "quick", "fits", parsed.payload.alias("payload"), parsed.problem.alias("problem")
+    ).collect()
     assert all((row.payload is None) != (row.problem is None) for row in found)
+    # What every message pays for agrees with the careful reading.
+    assert [row.problem for row in found if row.fits is not (row.problem is None)] == []
+    assert all(row.quick == row.payload for row in found if row.fits)
     by_id = {row.id: row.problem if row.payload is None else row.payload for row in found}
     return [by_id[i] for i in range(len(bodies))]
 
