@@ -40,12 +40,8 @@ def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
 
 
 @pytest.fixture(scope="session")
-def spark_resource(spark_settings: dict[str, str]) -> Iterator[SparkResource]:
-    resource = SparkResource(spark_config=spark_config())
-    yield resource
-    if resource.is_started:
-        # Before its server is stopped: a client says goodbye at exit, for minutes if nobody answers.
-        resource.spark_session.stop()
+def spark_resource(spark_settings: dict[str, str]) -> SparkResource:
+    return SparkResource(spark_config=spark_config())
 
 
 @pytest.fixture(scope="session")

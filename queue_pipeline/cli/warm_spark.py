@@ -1,4 +1,4 @@
-"""The local Spark Connect server that is kept warm between runs: found, and ended, by the file that Spark leaves about it.
+"""The local Spark Connect server that is kept warm between runs, found and ended by the file that Spark keeps of it.
 
 Spark's module for it is experimental: all that is used of it is here.
 """
@@ -32,10 +32,10 @@ class WarmSpark:
     seconds: int
 
 
-def find() -> WarmSpark | None:
+def find(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
     """The server, if there is one. Reads without Spark's lock, which whoever starts a server holds for long."""
     try:
-        with open(discovery_file(), encoding="utf-8") as file:
+        with open(discovery or discovery_file(), encoding="utf-8") as file:
             told = json.load(file)
         pid, address, version = int(told["pid"]), f"sc://{told['host']}:{told['port']}", str(told["spark_version"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -46,19 +46,23 @@ def find() -> WarmSpark | None:
     return WarmSpark(pid, address, version, memory, seconds)
 
 
-def end() -> WarmSpark | None:
+def end(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
     """Stop the server and wait until it is gone; returns what was stopped."""
-    from pyspark.sql.connect.local_server import stop_local_connect_server
+    from pyspark.sql.connect.local_server import Discovery, LocalConnectServer
 
-    found = find()
-    if stop_local_connect_server() is None:
+    found = find(discovery)
+    with Discovery(None if discovery is None else os.fspath(discovery)) as held:
+        stopped = LocalConnectServer(held).stop()
+    if stopped is None:
         raise SparkServerError("the Spark server could not be looked at; is ps installed (Debian: procps)?")
     if found is None:
         return None
     limit = time.monotonic() + END_SECONDS
     while _figures(found.pid) is not None:
         if time.monotonic() > limit:
-            raise SparkServerError(f"the Spark server, process {found.pid}, does not end; end it with: kill -9 {found.pid}")
+            raise SparkServerError(
+                f"the Spark server, process {found.pid}, does not end; end it with: kill -9 {found.pid}"
+            )
         time.sleep(_ENDING)
     return found
 

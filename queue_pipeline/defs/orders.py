@@ -15,9 +15,10 @@ from queue_pipeline.processing.pipeline import Output, QueuePipeline
 
 Money = Annotated[Decimal, Field(max_digits=12, decimal_places=2, gt=0)]
 
-TAX = {"AT": "0.20", "DE": "0.19", "FR": "0.20", "IT": "0.22", "NL": "0.21", "PL": "0.23"}
-VOLUME_DISCOUNT = ((100, "0.12"), (20, "0.05"))
-FREE_SHIPPING_FROM, SHIPPING, EXPRESS = "150.00", "6.90", "14.50"
+TAX_PERCENT = {"AT": 20, "DE": 19, "FR": 20, "IT": 22, "NL": 21, "PL": 23}
+VOLUME_DISCOUNT_PERCENT = ((100, 12), (20, 5))
+FREE_SHIPPING_FROM, SHIPPING, EXPRESS = 15_000, 690, 1_450
+"""In cents, as all amounts until they are written: whole numbers are exact, and a tenth of the work of decimals."""
 
 
 class Line(BaseModel):
@@ -43,25 +44,26 @@ class OrderPlaced(BaseModel):
 def price_orders(messages: DataFrame) -> Results:
     """Prices orders with volume discounts, tax and shipping; refuses countries that are not served."""
     order = F.col("payload")
-    tax = _choose(order.Country, TAX)
     priced = messages.select(
         "origin",
         "payload",
-        tax.alias("tax_rate"),
+        _choose(order.Country, TAX_PERCENT).alias("tax_percent"),
         F.transform(order.Lines, _priced_line).alias("lines"),
     )
-    net = F.aggregate("lines", _money("0"), lambda sum_, line: (sum_ + line.Net).cast("decimal(14,2)"))
+    net = F.aggregate("lines", F.lit(0).cast("long"), lambda sum_, line: sum_ + line.Net)
     priced = priced.withColumn("net", net)
     priced = priced.withColumn("shipping", _shipping(F.col("net"), order.Express))
-    priced = priced.withColumn("tax", ((F.col("net") + F.col("shipping")) * F.col("tax_rate")).cast("decimal(14,2)"))
-    priced = priced.withColumn("total", (F.col("net") + F.col("shipping") + F.col("tax")).cast("decimal(14,2)"))
+    priced = priced.withColumn("tax", _percent(F.col("net") + F.col("shipping"), F.col("tax_percent")))
+    priced = priced.withColumn("total", F.col("net") + F.col("shipping") + F.col("tax"))
 
-    served = F.col("tax_rate").isNotNull()
+    served = F.col("tax_percent").isNotNull()
     head = [order.OrderId.alias("OrderId"), order.Customer.alias("Customer"), order.Country.alias("Country")]
     invoice = F.struct(
-        *head, F.col("lines").alias("Lines"), F.col("net").alias("Net"), F.col("shipping").alias("Shipping"),
-        F.col("tax").alias("Tax"), F.col("total").alias("Total"), order.Currency.alias("Currency"),
-    )  # fmt: skip
+        *head,
+        F.transform("lines", lambda line: line.withField("Net", _euros(line.Net))).alias("Lines"),
+        *(_euros(F.col(name)).alias(name.capitalize()) for name in ("net", "shipping", "tax", "total")),
+        order.Currency.alias("Currency"),
+    )
     parcel = F.struct(
         *head,
         order.Express.alias("Express"),
@@ -80,36 +82,40 @@ def price_orders(messages: DataFrame) -> Results:
     totals = (
         priced.where(served)
         .groupBy(order.Country.alias("country"), F.to_date(order.PlacedAt).alias("day"))
-        .agg(F.count("*").alias("orders"), F.sum("total").cast("decimal(18,2)").alias("revenue"))
+        .agg(F.count("*").alias("orders"), _euros(F.sum("total")).alias("revenue"))
     )
     return Results(results, tables=[Merge("order_totals", totals, key=["country", "day"], add=["orders", "revenue"])])
 
 
 def _priced_line(line: Column) -> Column:
     """A line with its volume discount."""
-    discount = F.lit(0).cast("decimal(3,2)")
-    for quantity, rate in reversed(VOLUME_DISCOUNT):
-        discount = F.when(line.Quantity >= quantity, F.lit(rate).cast("decimal(3,2)")).otherwise(discount)
-    net = (line.Quantity * line.UnitPrice * (1 - discount)).cast("decimal(14,2)")
+    discount = F.lit(0)
+    for quantity, percent in reversed(VOLUME_DISCOUNT_PERCENT):
+        discount = F.when(line.Quantity >= quantity, percent).otherwise(discount)
+    net = _percent((line.UnitPrice * 100).cast("long") * line.Quantity, 100 - discount)
     return F.struct(
         line.Sku.alias("Sku"), line.Quantity.alias("Quantity"), line.UnitPrice.alias("UnitPrice"), net.alias("Net")
     )
 
 
 def _shipping(net: Column, express: Column) -> Column:
-    standard = F.when(net >= _money(FREE_SHIPPING_FROM), _money("0")).otherwise(_money(SHIPPING))
-    return F.when(express, _money(EXPRESS)).otherwise(standard)
+    return F.when(express, EXPRESS).when(net >= FREE_SHIPPING_FROM, 0).otherwise(SHIPPING).cast("long")
 
 
-def _choose(key: Column, values: dict[str, str]) -> Column:
-    chosen = F.lit(None).cast("decimal(4,2)")
+def _percent(cents: Column, percent: Column) -> Column:
+    """So many percent of an amount, rounded to the cent, half up."""
+    return F.floor((cents * percent + 50) / 100)
+
+
+def _choose(key: Column, values: dict[str, int]) -> Column:
+    chosen = F.lit(None).cast("int")
     for name, value in values.items():
-        chosen = F.when(key == name, F.lit(value).cast("decimal(4,2)")).otherwise(chosen)
+        chosen = F.when(key == name, value).otherwise(chosen)
     return chosen
 
 
-def _money(amount: str) -> Column:
-    return F.lit(amount).cast("decimal(14,2)")
+def _euros(cents: Column) -> Column:
+    return (cents.cast("decimal(16,0)") / 100).cast("decimal(16,2)")
 
 
 orders = QueuePipeline(

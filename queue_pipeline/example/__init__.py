@@ -1,1 +1,1 @@
-"""Data and a demo for the worked example, the pipeline `orders` of the defs folder; nothing here needs Dagster or Spark."""
+"""Data for the worked example, the pipeline `orders` of the defs folder; nothing here needs Dagster or Spark."""

@@ -13,7 +13,12 @@ import dagster as dg
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.checks import index_checks
-from queue_pipeline.orchestration.maintenance import AUDIT_JOB, maintenance_jobs, maintenance_schedules
+from queue_pipeline.orchestration.maintenance import (
+    AUDIT_JOB,
+    MAINTENANCE_NAMES,
+    maintenance_jobs,
+    maintenance_schedules,
+)
 from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
 from queue_pipeline.orchestration.sensors import peek_sensor, release_sensors
 from queue_pipeline.processing.pipeline import QueuePipeline
@@ -90,7 +95,7 @@ def queue_specs(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetSpec]:
         specs[key] = dg.AssetSpec(
             key,
             deps=[names.pipeline_key(pipeline) for pipeline in pipelines_into],
-            group_name=names.QUEUES_GROUP,
+            group_name=names.GROUP,
             description=descriptions.get(queue, f"The queue {queue}."),
             kinds={"queue", "sql"},
             metadata={"queue": queue},
@@ -119,10 +124,17 @@ def _pipeline_job(pipeline: QueuePipeline) -> Any:
 
 
 def _check_names(pipelines: Sequence[QueuePipeline]) -> None:
+    """Refuse what Dagster would refuse with other words, or not at all."""
     taken: dict[str, str] = {}
+    defined = set(MAINTENANCE_NAMES)
     for pipeline in pipelines:
         if pipeline.name in taken:
             raise ConfigurationError(f"two pipelines are called {pipeline.name!r}; rename one")
+        if both := sorted(defined & names.defined_names(pipeline)):
+            raise ConfigurationError(
+                f"pipeline {pipeline.name!r}: Dagster knows something else by the name {both[0]!r} already; rename it"
+            )
+        defined |= names.defined_names(pipeline)
         taken[pipeline.name] = pipeline.input_queue
         if list(taken.values()).count(pipeline.input_queue) > 1:
             raise ConfigurationError(

@@ -18,6 +18,18 @@ AUDIT_JOB = "audit_indexes"
 FREE_CLAIMS_JOB = "free_claims"
 MOVE_DUE_JOB = "move_due"
 OBSERVE_JOB = "observe_queues"
+MAINTENANCE_NAMES = (
+    "purge",
+    "free",
+    "move",
+    "observe",
+    PURGE_JOB,
+    AUDIT_JOB,
+    FREE_CLAIMS_JOB,
+    MOVE_DUE_JOB,
+    OBSERVE_JOB,
+)
+"""Ops and jobs, whose names no pipeline can have."""
 SATELLITE_LINGER_SECONDS = 60.0
 SATELLITE_SECONDS = 600.0
 SATELLITE_PEEK_SECONDS = 0.5

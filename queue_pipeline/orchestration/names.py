@@ -13,13 +13,15 @@ SLOTS_TAG = "queue_pipeline/slots"
 SATELLITE_TAG = "queue_pipeline/satellite"
 TRANSPORT = "transport"
 SPARK = "spark"
-QUEUES_GROUP = "queues"
+GROUP = "queue_pipelines"
+"""One for queues and pipelines: Dagster folds groups, and two of them would hide which queue leads where."""
 
 
 def queue_key(queue: str) -> dg.AssetKey:
     """The asset of a queue: `queues/orders`, and `queues/dbo/orders` where the address names a schema."""
     parts = [part for part in re.split(r"[^A-Za-z0-9_\-]+", queue) if part]
-    return dg.AssetKey(["queues", *parts])
+    # A name without a single letter that Dagster allows still needs a key of its own.
+    return dg.AssetKey(["queues", *(parts or [queue.encode().hex()])])
 
 
 def pipeline_key(pipeline: QueuePipeline) -> dg.AssetKey:
@@ -30,6 +32,21 @@ def pipeline_key(pipeline: QueuePipeline) -> dg.AssetKey:
 def job_name(pipeline: QueuePipeline) -> str:
     """The job that runs a pipeline."""
     return f"{pipeline.name}_pipeline"
+
+
+def dequeue_op(pipeline: QueuePipeline) -> str:
+    """The step that claims."""
+    return f"dequeue_{pipeline.name}"
+
+
+def process_op(pipeline: QueuePipeline) -> str:
+    """The step that processes."""
+    return f"process_{pipeline.name}"
+
+
+def defined_names(pipeline: QueuePipeline) -> set[str]:
+    """What Dagster knows of a pipeline by name; jobs, graphs and ops share one space."""
+    return {pipeline.name, job_name(pipeline), dequeue_op(pipeline), process_op(pipeline)}
 
 
 def owner(run_id: str) -> str:

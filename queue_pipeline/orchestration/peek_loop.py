@@ -12,7 +12,12 @@ from typing import Any, Protocol
 
 from queue_pipeline.processing.concurrency import Demand, RampUp, backoff_seconds, receivers_to_start, share
 from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError, TransientDatabaseError
+from queue_pipeline.transport.errors import (
+    AccessDeniedError,
+    DatabaseUnavailableError,
+    QueueNotFoundError,
+    TransientDatabaseError,
+)
 
 LONGEST_DATABASE_BACKOFF_SECONDS = 30.0
 
@@ -132,7 +137,7 @@ def tick(
                     continue
                 try:
                     found = peeked[pipeline.name] = world.peek(pipeline)
-                except QueueNotFoundError as error:
+                except (QueueNotFoundError, AccessDeniedError) as error:
                     said[pipeline.name] = str(error)
                     continue
                 if world.due(pipeline):
@@ -141,11 +146,12 @@ def tick(
                 said[pipeline.name] = told
                 starts += new
             cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
-        except (DatabaseUnavailableError, TransientDatabaseError) as error:
+        except (DatabaseUnavailableError, TransientDatabaseError, AccessDeniedError) as error:
             failures = cursor.database_failures + 1
             wait = min(LONGEST_DATABASE_BACKOFF_SECONDS, 2.0 ** min(failures, 10) / 2)
             cursor = replace(cursor, database_failures=failures, database_retry_at=now() + wait)
-            reason = f"the database is away: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
+            what = "refuses access" if isinstance(error, AccessDeniedError) else "is away"
+            reason = f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
             return Tick((), (), cursor, (reason,), peeked)
         if starts or due:
             return Tick(starts, due, cursor, tuple(said.values()), peeked)

@@ -24,7 +24,7 @@ def pipeline_asset(pipeline: QueuePipeline) -> dg.AssetsDefinition:
     @dg.graph_asset(
         name=pipeline.name,
         ins={"queue": dg.AssetIn(key=names.queue_key(pipeline.input_queue), dagster_type=dg.Nothing)},
-        group_name="pipelines",
+        group_name=names.GROUP,
         description=_description(pipeline),
         kinds={"pyspark", "sql"},
         owners=list(pipeline.owners) or None,
@@ -39,7 +39,7 @@ def pipeline_asset(pipeline: QueuePipeline) -> dg.AssetsDefinition:
 
 def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
     @dg.op(
-        name=f"dequeue_{pipeline.name}",
+        name=names.dequeue_op(pipeline),
         description=f"Claims the first batches of {pipeline.input_queue}; ends the run if there are none.",
         ins={"queue": dg.In(dg.Nothing)},
         out=dg.Out(list, is_required=False, description="claims: small values that any later step can go on with"),
@@ -73,7 +73,7 @@ def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
 
 def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
     @dg.op(
-        name=f"process_{pipeline.name}",
+        name=names.process_op(pipeline),
         description=_description(pipeline),
         out=dg.Out(dg.Nothing, is_required=False),
         tags={"kind": "pyspark"},

@@ -13,7 +13,7 @@ from queue_pipeline.orchestration.peek_loop import Cursor, Peeked, Runs, Tick, t
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
+from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError, QueuePipelineError
 
 PEEK_SENSOR = "peek_queues"
 TICK_VARIABLE = "QUEUE_PIPELINE_TICK_SECONDS"
@@ -186,7 +186,11 @@ def _observations(
         age = time.time() - last
         if age < OBSERVE_CHANGES_EVERY_SECONDS:
             continue
-        observation = metadata.queue_observation(transport, queue, inputs.get(queue))
+        try:
+            observation = metadata.queue_observation(transport, queue, inputs.get(queue))
+        except QueuePipelineError:
+            # A database that went away just now, or one queue that may not be read: no reason to lose the run requests.
+            continue
         if observation is None:
             continue
         depth = str(observation.metadata["depth"].value)

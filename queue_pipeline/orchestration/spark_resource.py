@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
 from typing import Any
 
 from dagster_pyspark import LazyPySparkResource
 from dagster_spark import utils
+from pydantic import PrivateAttr
 
+from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.spark_session import check_reachable, prepare_environment
 
 flatten: Any = utils.flatten_dict
@@ -35,10 +38,14 @@ class SparkResource(LazyPySparkResource):
     `spark_config` is any of Spark's properties: `spark.master`, or `spark.remote` for Spark Connect.
     """
 
+    _interrupted: bool = PrivateAttr(default=False)
+
     def _init_session(self) -> None:
         with _building:
             if self._spark_session is not None:
                 return
+            if self._interrupted:
+                raise SparkUnavailableError("the run was terminated before Spark was needed")
             config = {key: str(value) for key, value in flatten(self.spark_config)}
             prepare_environment()
             check_reachable(config)
@@ -56,8 +63,9 @@ class SparkResource(LazyPySparkResource):
 
     def interrupt(self) -> None:
         """Stop what is being computed, for a run that is terminated."""
+        self._interrupted = True
         session: Any = self._spark_session
-        if session is None:
-            return
-        if hasattr(session, "interruptAll"):
-            session.interruptAll()
+        if session is not None:
+            # The run ends either way; a server that is gone has nothing left to stop.
+            with contextlib.suppress(Exception):
+                session.interruptAll()

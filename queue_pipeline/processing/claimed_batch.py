@@ -30,8 +30,8 @@ _FIELDS: list[pa.Field[Any]] = [
 ]
 SCHEMA = pa.schema(_FIELDS)
 
-# In a flat object of strings, a name is followed by a quote; anything else may be a number, a list or an object. Between
-# two objects stands a comma.
+# In a flat object of strings, a name is followed by a quote; anything else may be a number, a list or an object.
+# Between two objects stands a comma.
 _SUSPECT = r'"\s*:\s*[^"\s]|\}\s*,\s*\{|^[^{]|[^}]$'
 
 
@@ -101,8 +101,8 @@ def decode_all(texts: list[str]) -> tuple[list[dict[str, str]], dict[int, str]]:
     """The headers of many rows, and what is wrong with those that are no flat JSON object, by position.
 
     All of them are parsed as one document where that cannot go wrong: it takes half the time of one by one. Texts that
-    begin and end with a brace, hold nothing but strings and are not several objects cannot run into each other unnoticed:
-    their number tells.
+    begin and end with a brace, hold nothing but strings and are not several objects cannot run into each other
+    unnoticed: their number tells.
     """
     if not pc.any(pc.match_substring_regex(pa.array(texts, _TEXT), _SUSPECT)).as_py():
         try:

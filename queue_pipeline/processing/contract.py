@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.messages_frame import ORIGIN
+from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.outcomes import OUTCOME, Append, Merge, Outcome, Results
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.messages import TransactionMode
@@ -93,10 +93,27 @@ def _outcomes(pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, wh
             *(name for name in RELATIONS if name in types), _columns(pipeline, types, where, fixed).alias(OUTCOME)
         )
     if ORIGIN in types:
-        return frame.select(ORIGIN, OUTCOME)
-    # Without the origin, what relates a result to its message is looked up by its id.
-    origins = messages.select("id", ORIGIN)
-    return frame.join(F.broadcast(origins), "id", "left").select(ORIGIN, OUTCOME)
+        return _with_origin(pipeline, frame, schema[ORIGIN], where)
+    # Without the origin, what relates a result to its message is looked up by its id; one that is no message's is kept,
+    # to be named in the error.
+    found = frame.join(F.broadcast(messages.select("id", ORIGIN)), "id", "left")
+    return found.select(_origin(id=F.col("id")), OUTCOME)
+
+
+def _with_origin(pipeline: QueuePipeline, frame: DataFrame, origin: T.StructField, where: str) -> DataFrame:
+    kind = origin.dataType
+    if not isinstance(kind, T.StructType) or tuple(kind.names) != ORIGIN_FIELDS:
+        raise _wrong(
+            pipeline,
+            f"{where}: {ORIGIN} is {kind.simpleString()}; keep it as it is, and take F.min('{ORIGIN}') for a group",
+        )
+    return frame.select(_origin() if origin.nullable else ORIGIN, OUTCOME)
+
+
+def _origin(**known: Column) -> Column:
+    """An origin that may be missing, put together again: Arrow takes no null where all fields are NOT NULL."""
+    fields = [known.get(name, F.col(f"{ORIGIN}.{name}")).alias(name) for name in ORIGIN_FIELDS]
+    return F.struct(*fields).alias(ORIGIN)
 
 
 def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: str, fixed: Outcome) -> Column:

@@ -13,6 +13,7 @@ from queue_pipeline.processing.heartbeat import Heartbeat
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.transport import QueueTransport
 
 LINGER_PEEK_SECONDS = 0.2
@@ -107,7 +108,7 @@ class Drain:
                 raise
             finally:
                 # Also after an interrupt, which is no Exception: whoever comes next need not wait for the lease.
-                self._release(heartbeat.held, heartbeat)
+                self._release([*heartbeat.held, *self._in_work.values()], heartbeat)
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _fill(self, pool: ThreadPoolExecutor, waiting: list[Claim], heartbeat: Heartbeat) -> None:
@@ -116,7 +117,9 @@ class Drain:
             claim = waiting.pop(0) if waiting else self.take() if self._stopping is None else None
             if claim is None:
                 return
-            heartbeat.hold(claim)
+            # An unreliable batch is gone from the database once it was read: there is no lease to renew.
+            if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
+                heartbeat.hold(claim)
             self._in_work[pool.submit(self._process, claim)] = claim
 
     def _finish_some(self, heartbeat: Heartbeat) -> None:

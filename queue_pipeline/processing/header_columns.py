@@ -41,9 +41,5 @@ def header_texts(values: Mapping[str, Value]) -> Array:
 def escaped(column: Array) -> Array:
     """Texts as they stand between the quotes of a JSON string."""
     if pc.all(pc.match_substring_regex(column, _PLAIN)).as_py() is False:
-        return pa.array([None if text is None else _escaped(text) for text in column.to_pylist()], _TEXT)
+        return pa.array([None if text is None else wire.escape(text) for text in column.to_pylist()], _TEXT)
     return pc.replace_substring(column, "/", "\\/")
-
-
-def _escaped(text: str) -> str:
-    return wire.encode({"": text}).removeprefix('{"":"').removesuffix('"}')

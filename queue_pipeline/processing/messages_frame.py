@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.body_schema import with_payload
+from queue_pipeline.processing.body.schema import with_payload
 
 ORIGIN = "origin"
+ORIGIN_FIELDS = ("row_version", "id", "message_id", "correlation_id", "conversation_id", "reply_to")
 FITS = "fits"
 
 
-def messages_frame(spark: SparkSession, messages: pa.Table, attempt: int, body_schema: Any = None) -> DataFrame:
-    """A batch as a frame, with the parsed body as `payload` and whether it is usable as `fits`.
+@contextlib.contextmanager
+def messages_frame(
+    spark: SparkSession, messages: pa.Table, attempt: int, body_schema: Any = None
+) -> Iterator[DataFrame]:
+    """A batch as a frame, for as long as the block lasts.
+
+    The parsed body is `payload`, and `fits` says whether it may be used.
 
     `origin` is what relates a result to its message. Its first field is the row version, so that `F.min("origin")`
     is the oldest message of a group.
     """
-    frame = spark.createDataFrame(messages)
-    origin = F.struct("row_version", "id", "message_id", "correlation_id", "conversation_id", "reply_to")
+    # A Connect server unpacks a frame made of data again for every question about it; a view it unpacks once.
+    view = f"queue_pipeline_{uuid.uuid4().hex}"
+    spark.createDataFrame(messages).createTempView(view)
+    frame = spark.table(view)
+    origin = F.struct(*ORIGIN_FIELDS)
     columns = [
         origin.alias(ORIGIN),
         F.col("id"),
@@ -33,4 +45,7 @@ def messages_frame(spark: SparkSession, messages: pa.Table, attempt: int, body_s
         F.lit(attempt).alias("attempt"),
     ]
     selected = frame.select(*columns)
-    return selected if body_schema is None else with_payload(selected, body_schema)
+    try:
+        yield selected if body_schema is None else with_payload(selected, body_schema)
+    finally:
+        spark.catalog.dropTempView(view)

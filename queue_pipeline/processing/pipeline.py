@@ -107,7 +107,7 @@ class QueuePipeline(BaseModel):
     @classmethod
     def _supported_schema(cls, schema: object) -> object:
         if schema is not None:
-            from queue_pipeline.processing.body_schema import check_body_schema
+            from queue_pipeline.processing.body.schema import check_body_schema
 
             try:
                 check_body_schema(schema)

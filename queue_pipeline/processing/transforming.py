@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -13,13 +12,13 @@ from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.body_schema import BodySchema, parse_body
+from queue_pipeline.processing.body.schema import BodySchema, parse_body
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.contract import Returned, check_returned
 from queue_pipeline.processing.envelopes import Failed, Sending, Sorted, envelopes, sort_outcomes
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.messages_frame import FITS, messages_frame
-from queue_pipeline.processing.outcomes import Merge
+from queue_pipeline.processing.outcomes import Append, Merge
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.user_tables import TableRows
@@ -46,15 +45,15 @@ def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: Claimed
     """Call the transform and collect its results; raises a TransformError if they cannot be used."""
     if batch.messages.num_rows == 0:
         return Transformed()
-    frame = messages_frame(spark, batch.messages, batch.claim.attempt, pipeline.body_schema)
-    bodies = _Bodies(frame, pipeline.body_schema, batch.messages.num_rows) if pipeline.body_schema is not None else None
-    readable = bodies.readable if bodies else frame
-    returned = check_returned(pipeline, readable, pipeline.transform(readable))
-    ready, failures = _collect(pipeline, batch, returned, sending)
-    tables = tuple(_rows(pipeline, table) for table in returned.tables)
-    if bodies:
-        failures = [*bodies.refused(), *failures]
-    return Transformed(ready, failures, tables)
+    with messages_frame(spark, batch.messages, batch.claim.attempt, pipeline.body_schema) as frame:
+        bodies = None
+        if pipeline.body_schema is not None:
+            bodies = _Bodies(frame, pipeline.body_schema, batch.messages.num_rows)
+        readable = bodies.readable if bodies else frame
+        returned = check_returned(pipeline, readable, pipeline.transform(readable))
+        ready, failures = _collect(pipeline, batch, returned, sending)
+        tables = tuple(_rows(table) for table in returned.tables)
+        return Transformed(ready, [*(bodies.refused() if bodies else ()), *failures], tables)
 
 
 class _Bodies:
@@ -96,6 +95,7 @@ def _collect(
     outcomes = sort_outcomes(returned.outcomes.toArrow())
     _check_origins(pipeline, batch, outcomes)
     _check_destinations(pipeline, outcomes.sends)
+    _check_lifetimes(pipeline, outcomes.sends)
     return envelopes(outcomes.sends, sending), list(outcomes.failures)
 
 
@@ -120,7 +120,16 @@ def _check_destinations(pipeline: QueuePipeline, sends: Table) -> None:
         )
 
 
-def _rows(pipeline: QueuePipeline, table: Any) -> TableRows:
+def _check_lifetimes(pipeline: QueuePipeline, sends: Table) -> None:
+    both = sends.filter(pc.and_(pc.is_valid(sends["delay"]), pc.is_valid(sends["time_to_live"])))
+    if both.num_rows:
+        raise TransformError(
+            f"pipeline {pipeline.name}: a result of message {both['id'][0].as_py()} has a delay and a time to live; "
+            "delayed delivery with a time to live is not supported: give one or the other"
+        )
+
+
+def _rows(table: Append | Merge) -> TableRows:
     """Rows for a table of the user's own."""
     collected = table.rows.toArrow()
     names = tuple(collected.column_names)

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import click
 
-from queue_pipeline_tests.benchmarks import transport
+from queue_pipeline_tests.benchmarks import latency, pipeline, transport
 from queue_pipeline_tests.benchmarks.plan import FULL_ROWS, QUICK_ROWS, Plan, make_plan
 from queue_pipeline_tests.benchmarks.report import Report
 
-PARTS: dict[str, Callable[[Plan, Report], None]] = {"transport": transport.run}
+PARTS: dict[str, Callable[[Plan, Report], None]] = {
+    "transport": transport.run,
+    "pipeline": pipeline.run,
+    "latency": latency.run,
+}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

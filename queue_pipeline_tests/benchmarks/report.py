@@ -117,12 +117,15 @@ class Report:
 _DIGITS: dict[str, int | None] = {
     "ratios": 3,
     "milliseconds": 3,
+    "milliseconds_per_1000": 1,
+    "seconds": 2,
     "messages_per_s": None,
     "wal_bytes_per_message": None,
 }
 _FORMATS: dict[str, Callable[[float], str]] = {
     "ratios": "{:.2f}".format,
     "milliseconds": "{:,.2f}".format,
+    "seconds": "{:,.2f}".format,
     "messages_per_s": "{:,.0f}".format,
     "wal_bytes_per_message": "{:,.0f}".format,
 }

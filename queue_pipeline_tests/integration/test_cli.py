@@ -56,7 +56,9 @@ def test_samples_are_counted_received_in_order_and_gone(cli: CommandLine) -> Non
     assert (found["count"], found["capped"]) == (7, True)
     received = cli("receive", "orders", "--max", 20, "--json").json
     assert received["received"] == 20
-    assert [json.loads(message["body"])["number"] for message in received["messages"]] == list(range(1, 21))
+    numbers = [int(json.loads(message["body"])["OrderId"].rpartition("-")[2]) for message in received["messages"]]
+    assert numbers == list(range(1, 21))
+    assert received["messages"][0]["headers"]["NServiceBus.EnclosedMessageTypes"] == "Shop.OrderPlaced"
     assert cli("peek", "orders", "--json").json["queues"][0]["count"] == 10
 
 

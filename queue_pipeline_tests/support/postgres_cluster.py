@@ -94,7 +94,7 @@ class PostgresCluster:
             self._launch(self.port)
             return
         for _ in range(5):
-            port = _free_port()
+            port = free_port()
             try:
                 self._launch(port)
             except PostgresClusterError:
@@ -228,7 +228,8 @@ def _server_user() -> pwd.struct_passwd | None:
         raise PostgresClusterError("there is no user `postgres`; run scripts/bootstrap to install PostgreSQL") from None
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

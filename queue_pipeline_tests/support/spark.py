@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.sql.connect.session import SparkSession as RemoteSession
+
 DISCOVERY_VARIABLE = "SPARK_LOCAL_CONNECT_DISCOVERY"
 
 
@@ -30,9 +32,17 @@ def private_spark(folder: Path) -> Iterator[dict[str, str]]:
     try:
         yield settings
     finally:
+        _say_goodbye()
         subprocess.run([sys.executable, "-m", "pyspark.sql.connect.local_server", "--stop"], capture_output=True)
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _say_goodbye() -> None:
+    """End this process's session before its server: a client says goodbye at exit, for long if nobody answers."""
+    session = RemoteSession._get_default_session()
+    if session is not None:
+        session.stop()

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from queue_pipeline.cli.failures import explain, redact
 from queue_pipeline.cli.output import count_of, duration, size_of, visible
 from queue_pipeline.cli.rendering import body_document, body_text
-from queue_pipeline.cli.samples import sample_order
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
 
 
@@ -103,10 +102,3 @@ def test_errors_have_words_and_exit_codes() -> None:
     assert explain(KeyboardInterrupt())[1] == explain(click.Abort())[1] == 130
     assert explain(FileNotFoundError(2, "No such file", "x.jsonl")) == ("x.jsonl: No such file", 74)
     assert explain(ZeroDivisionError("by zero"))[1] == 70
-
-
-def test_samples_are_the_same_for_the_same_number_and_differ_otherwise() -> None:
-    assert sample_order(7) == sample_order(7)
-    assert sample_order(7) != sample_order(8)
-    assert sample_order(3)["number"] == 3
-    assert sample_order(3)["total"] == sum(line["quantity"] * line["price"] for line in sample_order(3)["lines"])

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
     @property
     def files(self) -> set[str]:
-        return set(re.findall(r"`((?:unit|integration|acceptance)/test_\w+\.py)`", self.reason))
+        return set(re.findall(r"`((?:unit|integration|acceptance)/(?:\w+/)?test_\w+\.py)`", self.reason))
 
     @property
     def words(self) -> str:

@@ -338,6 +338,8 @@ def test_sqlite_itself_accepts_every_statement():
         for command in step.commands:
             for statement in dialect.split_script(command.text):
                 connection.execute(statement)
+    own_table = book.resolve("order_totals")
+    connection.execute(dialect.statement("example_order_totals", table=own_table).text)
     queue = book.resolve(QueueAddress(TABLE))
     tables = book.claim_tables(queue)
     names = {
@@ -348,6 +350,7 @@ def test_sqlite_itself_accepts_every_statement():
         "outbox": book.own("QueueOutbox"),
         "metrics": book.own("QueueMetrics"),
         "pauses": book.own("QueuePauses"),
+        "table": own_table,
         "replacement": dialect.quote("replacement"),
     } | {index: dialect.quote(f"{index} {TABLE}") for index in NAME_PLACEHOLDERS}
     for name in statement_names("sqlite"):

@@ -31,9 +31,9 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, VariantType
 
-from queue_pipeline.processing.body_checks import java_pattern
-from queue_pipeline.processing.body_ddl import parse_ddl
-from queue_pipeline.processing.body_schema import BodySchema, check_body_schema, parse_body, spark_type, with_payload
+from queue_pipeline.processing.body.checks import java_pattern
+from queue_pipeline.processing.body.ddl import parse_ddl
+from queue_pipeline.processing.body.schema import BodySchema, check_body_schema, parse_body, spark_type, with_payload
 from queue_pipeline.transport.errors import ConfigurationError
 
 
@@ -511,7 +511,7 @@ def test_what_cannot_be_checked_is_refused_when_it_is_declared(schema, words):
 def test_checking_a_schema_starts_no_spark():
     code = (
         "import sys, pydantic\n"
-        "from queue_pipeline.processing.body_schema import check_body_schema\n"
+        "from queue_pipeline.processing.body.schema import check_body_schema\n"
         "check_body_schema('a int NOT NULL, b array<string>')\n"
         "check_body_schema(pydantic.create_model('M', a=(int, 5)))\n"
         "from pyspark import SparkContext\n"

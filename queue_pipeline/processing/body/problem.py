@@ -5,8 +5,8 @@ Values are bound by lambda functions, once however often they are used.
 
 from __future__ import annotations
 
-from queue_pipeline.processing.body_shape import Check, Leaf, ListOf, MapOf, Record, Shape
-from queue_pipeline.processing.body_sql import concat, first, first_in, member, text, when
+from queue_pipeline.processing.body.shape import Check, Leaf, ListOf, MapOf, Record, Shape
+from queue_pipeline.processing.body.sql import concat, first, first_in, member, text, when
 
 # Where a value is in its body, as SQL texts: names, and variables that hold an index or a key.
 Place = tuple[str, ...]

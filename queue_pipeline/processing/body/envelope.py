@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, StructField, StructType
 
-from queue_pipeline.processing.body_sql import concat, text, type_text
+from queue_pipeline.processing.body.sql import concat, text, type_text
 
 _OPTIONS = {
     # Set when a value did not fit, at any depth; the value itself is null then.

@@ -13,8 +13,8 @@ from annotated_types import GroupedMetadata
 from pydantic.fields import FieldInfo
 from pyspark.sql.types import BooleanType, DataType, DateType, DecimalType, DoubleType, LongType, TimestampType
 
-from queue_pipeline.processing.body_checks import bound, finite, item_count, multiple_of, pattern, text_length
-from queue_pipeline.processing.body_shape import MAX_DIGITS, Check
+from queue_pipeline.processing.body.checks import bound, finite, item_count, multiple_of, pattern, text_length
+from queue_pipeline.processing.body.shape import MAX_DIGITS, Check
 from queue_pipeline.transport.errors import ConfigurationError
 
 _DEFAULT_DECIMAL = DecimalType(MAX_DIGITS, 18)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from queue_pipeline.processing.body_shape import Check
-from queue_pipeline.processing.body_sql import number, plain, quoted, text
+from queue_pipeline.processing.body.shape import Check
+from queue_pipeline.processing.body.sql import number, plain, quoted, text
 
 _HYPHENATED = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _UUID = f"(?i)^(?:urn:uuid:)?(?:{_HYPHENATED}|[0-9a-f]{{32}})$|^\\{{{_HYPHENATED}\\}}$"

@@ -24,13 +24,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from queue_pipeline.processing.body_checks import (
+from queue_pipeline.processing.body.checks import (
     date_in_calendar,
     decimal_places,
     distinct_keys,
     instant_in_calendar,
 )
-from queue_pipeline.processing.body_shape import MAX_DIGITS, Check, Field, Leaf, ListOf, MapOf, Record, Shape
+from queue_pipeline.processing.body.shape import MAX_DIGITS, Check, Field, Leaf, ListOf, MapOf, Record, Shape
 from queue_pipeline.transport.errors import ConfigurationError
 
 _PLAIN = (StringType, BooleanType, ShortType, IntegerType, LongType, FloatType, DoubleType, BinaryType)

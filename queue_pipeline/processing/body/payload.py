@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from queue_pipeline.processing.body_shape import Field, Leaf, ListOf, MapOf, Record, Shape, payload_type, wire_type
-from queue_pipeline.processing.body_sql import member, text, type_text, when
+from queue_pipeline.processing.body.shape import Field, Leaf, ListOf, MapOf, Record, Shape, payload_type, wire_type
+from queue_pipeline.processing.body.sql import member, text, type_text, when
 
 
 def payload(shape: Shape, value: str, depth: int = 0) -> str:

@@ -29,11 +29,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from queue_pipeline.processing.body_checks import distinct_keys, one_of, uuid
-from queue_pipeline.processing.body_constraints import Constraints
-from queue_pipeline.processing.body_defaults import default_sql
-from queue_pipeline.processing.body_shape import Field, ListOf, MapOf, Record, Shape
-from queue_pipeline.processing.body_struct import check_names, leaf
+from queue_pipeline.processing.body.checks import distinct_keys, one_of, uuid
+from queue_pipeline.processing.body.constraints import Constraints
+from queue_pipeline.processing.body.defaults import default_sql
+from queue_pipeline.processing.body.shape import Field, ListOf, MapOf, Record, Shape
+from queue_pipeline.processing.body.struct import check_names, leaf
 from queue_pipeline.transport.errors import ConfigurationError
 
 _SCALARS: dict[Any, DataType] = {

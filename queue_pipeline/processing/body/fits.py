@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from queue_pipeline.processing.body_shape import Leaf, ListOf, MapOf, Record, Shape
-from queue_pipeline.processing.body_sql import member
+from queue_pipeline.processing.body.shape import Leaf, ListOf, MapOf, Record, Shape
+from queue_pipeline.processing.body.sql import member
 
 
 def value_fits(shape: Shape, required: bool, value: str, depth: int = 0) -> str:

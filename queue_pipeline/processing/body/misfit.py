@@ -18,10 +18,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from queue_pipeline.processing.body_envelope import enveloped, is_one_value, parsed
-from queue_pipeline.processing.body_problem import Place, below, indexed, keyed, sentence
-from queue_pipeline.processing.body_shape import Field, Leaf, ListOf, MapOf, Record, Shape, wire_type
-from queue_pipeline.processing.body_sql import NULL_TEXT, bind, concat, cut, first, first_in, text, when
+from queue_pipeline.processing.body.envelope import enveloped, is_one_value, parsed
+from queue_pipeline.processing.body.problem import Place, below, indexed, keyed, sentence
+from queue_pipeline.processing.body.shape import Field, Leaf, ListOf, MapOf, Record, Shape, wire_type
+from queue_pipeline.processing.body.sql import NULL_TEXT, bind, concat, cut, first, first_in, text, when
 
 _BITS = {ShortType: 16, IntegerType: 32, LongType: 64}
 

@@ -19,8 +19,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from queue_pipeline.processing import body_sql as sql
-from queue_pipeline.processing.body_shape import Leaf, ListOf, MapOf, Record, Shape
+from queue_pipeline.processing.body import sql
+from queue_pipeline.processing.body.shape import Leaf, ListOf, MapOf, Record, Shape
 from queue_pipeline.transport.errors import ConfigurationError
 
 

@@ -23,16 +23,16 @@ from pydantic import BaseModel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
-from queue_pipeline.processing.body_ddl import parse_ddl
-from queue_pipeline.processing.body_envelope import enveloped, is_one_value
-from queue_pipeline.processing.body_fits import value_fits
-from queue_pipeline.processing.body_misfit import misfit
-from queue_pipeline.processing.body_model import model_shape
-from queue_pipeline.processing.body_payload import payload
-from queue_pipeline.processing.body_problem import value_problem
-from queue_pipeline.processing.body_shape import Record, record_type, wire_type
-from queue_pipeline.processing.body_sql import bind, when
-from queue_pipeline.processing.body_struct import struct_shape
+from queue_pipeline.processing.body.ddl import parse_ddl
+from queue_pipeline.processing.body.envelope import enveloped, is_one_value
+from queue_pipeline.processing.body.fits import value_fits
+from queue_pipeline.processing.body.misfit import misfit
+from queue_pipeline.processing.body.model import model_shape
+from queue_pipeline.processing.body.payload import payload
+from queue_pipeline.processing.body.problem import value_problem
+from queue_pipeline.processing.body.shape import Record, record_type, wire_type
+from queue_pipeline.processing.body.sql import bind, when
+from queue_pipeline.processing.body.struct import struct_shape
 from queue_pipeline.transport.errors import ConfigurationError
 
 BodySchema = str | StructType | type[BaseModel]

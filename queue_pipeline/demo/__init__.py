@@ -1,0 +1,1 @@
+"""`scripts/demo`: the worked example from an empty folder to results, with the UI or without."""

@@ -1,0 +1,107 @@
+"""The running UI as the demo sees it: its addresses, and its runs through GraphQL."""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+HOST = "127.0.0.1"
+USUAL_PORT = 3000
+JOB = "orders_pipeline"
+IN_FLIGHT = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
+_TIMEOUT_SECONDS = 10.0
+
+_RUNS = """query($filter: RunsFilter!) {
+  runsOrError(filter: $filter, limit: 50) { ... on Runs { results { runId status } } }
+}"""
+_TERMINATE = """mutation($runs: [String!]!, $policy: TerminateRunPolicy) {
+  terminateRuns(runIds: $runs, terminatePolicy: $policy) { __typename }
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of the pipeline."""
+
+    run_id: str
+    status: str
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.status in ("SUCCESS", "FAILURE", "CANCELED")
+
+
+@dataclass(frozen=True, slots=True)
+class DagsterUi:
+    """Dagster's webserver at a port of this machine."""
+
+    port: int
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds it."""
+        return f"http://{HOST}:{self.port}"
+
+    def pages(self, run: Run | None) -> list[tuple[str, str]]:
+        """Where to look, and at what."""
+        pages = [
+            (f"{self.address}/asset-groups", "lineage: queues/orders → orders → billing, shipping, error"),
+            (f"{self.address}/assets/orders", "the pipeline: figures of every run, plotted"),
+            (f"{self.address}/locations/queue_pipeline/sensors/peek_queues", "the peek loop, tick by tick"),
+        ]
+        return pages if run is None else [*pages, (f"{self.address}/runs/{run.run_id}", "the first run")]
+
+    def answers(self) -> bool:
+        """Whether it is up."""
+        try:
+            with urllib.request.urlopen(f"{self.address}/server_info", timeout=_TIMEOUT_SECONDS) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def runs(self, *, since: float | None = None, before: float | None = None, in_flight: bool = False) -> list[Run]:
+        """Runs of the pipeline, the newest first."""
+        chosen: dict[str, Any] = {"pipelineName": JOB}
+        if since is not None:
+            chosen["createdAfter"] = since
+        if before is not None:
+            chosen["createdBefore"] = before
+        if in_flight:
+            chosen["statuses"] = list(IN_FLIGHT)
+        found = self._ask(_RUNS, {"filter": chosen})
+        return [Run(one["runId"], one["status"]) for one in found["runsOrError"].get("results", [])]
+
+    def terminate(self, runs: list[Run], *, dead: bool = False) -> None:
+        """Let runs end and release what they hold; of the dead only the record is mended."""
+        if runs:
+            policy = "MARK_AS_CANCELED_IMMEDIATELY" if dead else "SAFE_TERMINATE"
+            self._ask(_TERMINATE, {"runs": [run.run_id for run in runs], "policy": policy})
+
+    def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(
+            f"{self.address}/graphql", body, {"Content-Type": "application/json"}, method="POST"
+        )
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+            told = json.load(answer)
+        if told.get("errors"):
+            raise OSError(f"Dagster answers: {told['errors'][0]['message']}")
+        data: dict[str, Any] = told["data"]
+        return data
+
+
+def free_port(usual: int = USUAL_PORT) -> int:
+    """The usual port, or any other if somebody has it."""
+    for port in (usual, 0):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind((HOST, port))
+            except OSError:
+                continue
+            return int(trial.getsockname()[1])
+    raise OSError(f"no port of {HOST} is free")

@@ -1,0 +1,87 @@
+"""Processes that leave nothing behind: all that the demo starts carries a mark, and so does what that starts in turn.
+
+`dagster dev` and Spark's scripts start further processes, some of which outlive their parents and their process group.
+A variable in the environment goes down to all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+MARK = "QUEUE_PIPELINE_DEMO"
+POLITE_SECONDS = 10.0
+STERN_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
+
+
+class Processes:
+    """Starts programs, and ends them with all that came of them."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = dict(environment)
+        self._mark = str(uuid.uuid4())
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, command: Sequence[str], log: Path, *, marked: bool = True) -> subprocess.Popen[bytes]:
+        """Start a program in a session of its own, so that Ctrl-C reaches it only through us."""
+        with open(log, "ab") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=self._folder,
+                env={**self._environment, **({MARK: self._mark} if marked else {})},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._started.append(process)
+        return process
+
+    def alive(self, but: Collection[int] = ()) -> list[int]:
+        """Every process that carries the mark and still runs."""
+        mark = f"{MARK}={self._mark}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            # A process that is gone meanwhile, or another user's, cannot be read.
+            with suppress(OSError):
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+        return [pid for pid in found if pid not in but]
+
+    def end(self, but: Collection[int] = ()) -> list[int]:
+        """End everything: what we started as by Ctrl-C, what is left by request, the rest by force.
+
+        Returns what even then is still there.
+        """
+        _signal((process.pid for process in self._started if process.poll() is None), signal.SIGINT)
+        _wait(lambda: all(process.poll() is not None for process in self._started), POLITE_SECONDS)
+        _signal(self.alive(but), signal.SIGTERM)
+        if not _wait(lambda: not self.alive(but), STERN_SECONDS):
+            _signal(self.alive(but), signal.SIGKILL)
+            _wait(lambda: not self.alive(but), STERN_SECONDS)
+        for process in self._started:
+            process.poll()
+        return self.alive(but)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _wait(look: Callable[[], bool], seconds: float) -> bool:
+    limit = time.monotonic() + seconds
+    while not look():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return True

@@ -1,0 +1,213 @@
+"""The demo from beginning to end: queues, orders, Spark, Dagster, and what came of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from queue_pipeline.cli import warm_spark
+from queue_pipeline.cli.output import write_heading, write_lines, write_table
+from queue_pipeline.demo.dagster_ui import JOB, DagsterUi, Run, free_port
+from queue_pipeline.demo.figures import Figures, unprocessed
+from queue_pipeline.demo.processes import Processes
+from queue_pipeline.demo.workplace import DISCOVERY_VARIABLE, DemoError, Workplace, keeps_warm, project_folder, tail
+from queue_pipeline.example import shop
+from queue_pipeline.example.orders import random_seed
+from queue_pipeline.example.samples import samples
+from queue_pipeline.transport.transport import QueueTransport
+
+BAD = 0.01
+TRICKLE_A_SECOND = 3.0
+PATIENCE_SECONDS = 300.0
+"""For any one step: a slow machine that starts Spark for the first time may need a minute."""
+_LOOK_SECONDS = 0.25
+_DAGSTER = "dagster"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What was asked for on the command line."""
+
+    messages: int
+    once: bool
+    trickle: bool
+    keep_spark: bool
+
+
+class Story:
+    """One demo; `end` ends all that it started, whatever happened before."""
+
+    def __init__(self, place: Workplace, wishes: Wishes) -> None:
+        self._place = place
+        self._wishes = wishes
+        self._environment = place.environment(os.environ)
+        self._processes = Processes(project_folder(), self._environment)
+        self._transport = QueueTransport(place.database)
+        self._ui: DagsterUi | None = None
+        self._trickling = threading.Event()
+
+    def tell(self) -> bool:
+        """Play it; returns whether all went as it should."""
+        began = time.time()
+        shop.install(self._transport)
+        before = Figures.read(self._transport)
+        spark = self._start_spark()
+        kinds = shop.send(self._transport, samples(self._wishes.messages, bad=BAD, seed=random_seed()))
+        sent, sent_at = kinds.total(), time.monotonic()
+        _say(f"sent {sent:,} orders to the queue orders, {sent - kinds[None]:,} of them bad")
+        dagster = self._start_dagster()
+        self._wait_for_spark(spark)
+        if self._ui is not None:
+            self._wait_for_ui(self._ui, dagster, began)
+        _say("the pipeline orders is at work")
+        self._wait(lambda: unprocessed(self._transport) == 0, dagster, "the orders are not processed")
+        seconds = time.monotonic() - sent_at
+        _say("all orders are processed; the run waits some seconds for more before it ends")
+        run = self._wait_for_run(dagster, began)
+        now = Figures.read(self._transport)
+        whole = now.complete(before, sent)
+        self._sum_up(now.rows(before, sent, seconds), whole)
+        return whole and (run is None or self._stay(dagster, run))
+
+    def end(self) -> None:
+        """End everything that was started."""
+        self._trickling.set()
+        if self._ui is not None and self._processes.alive():
+            # Before Dagster goes: a run that is killed would count as running when the demo is started again.
+            with suppress(OSError):
+                self._ui.terminate(self._ui.runs(in_flight=True))
+                limit = time.monotonic() + 5
+                while self._ui.runs(in_flight=True) and time.monotonic() < limit:
+                    time.sleep(_LOOK_SECONDS)
+        kept = warm_spark.find(self._place.discovery) if self._wishes.keep_spark else None
+        left = self._processes.end(but=[kept.pid] if kept else [])
+        if kept is None and self._place.owns_spark(os.environ):
+            self._place.end_spark()
+        self._transport.close()
+        if left:
+            raise DemoError(f"these processes do not end: {', '.join(map(str, left))}; end them with: kill -9")
+        if kept is not None:
+            where = f"{DISCOVERY_VARIABLE}={shlex.quote(str(self._place.discovery))}"
+            _say(f"Spark is still warm, process {kept.pid}; stop it with:")
+            write_lines(f"    {where} .venv/bin/queue-pipeline spark stop")
+
+    def _start_spark(self) -> subprocess.Popen[bytes] | None:
+        if not keeps_warm(os.environ):
+            return None
+        _say("starting Spark: 15 s when it is cold, longer on a slow machine")
+        command = [sys.executable, "-m", "queue_pipeline.cli", "spark", "start"]
+        marked = self._place.owns_spark(os.environ)
+        return self._processes.start(command, self._log("spark"), marked=marked)
+
+    def _start_dagster(self) -> subprocess.Popen[bytes]:
+        program = str(Path(sys.executable).with_name("dagster"))
+        if self._wishes.once:
+            command = [program, "job", "execute", "-m", "queue_pipeline.definitions", "-j", JOB]
+        else:
+            self._ui = DagsterUi(free_port())
+            command = [program, "dev", "-h", "127.0.0.1", "-p", str(self._ui.port)]
+        return self._processes.start(command, self._log(_DAGSTER))
+
+    def _wait_for_spark(self, spark: subprocess.Popen[bytes] | None) -> None:
+        if spark is None:
+            return
+        began = time.monotonic()
+        if spark.wait(PATIENCE_SECONDS) != 0:
+            raise DemoError(f"Spark does not start: {tail(self._place.log('spark'), 3)}")
+        _say(f"Spark is warm ({time.monotonic() - began:.0f} s later)")
+
+    def _wait_for_ui(self, ui: DagsterUi, dagster: subprocess.Popen[bytes], began: float) -> None:
+        self._wait(ui.answers, dagster, "Dagster does not come up")
+        # What an earlier demo left behind when it was killed would keep the peek loop from starting runs.
+        ui.terminate(ui.runs(before=began, in_flight=True), dead=True)
+        _say(f"Dagster is up at {ui.address}")
+
+    def _wait_for_run(self, dagster: subprocess.Popen[bytes], began: float) -> Run | None:
+        """Until the first run is over; without the UI it is the program itself."""
+        if self._ui is None:
+            if dagster.wait(PATIENCE_SECONDS) != 0:
+                raise self._trouble("the job failed")
+            return None
+        ui, found = self._ui, list[Run]()
+
+        def first_is_over() -> bool:
+            found[:] = ui.runs(since=began)[-1:]
+            return bool(found) and found[0].is_over
+
+        self._wait(first_is_over, dagster, "the first run does not end")
+        return found[0]
+
+    def _stay(self, dagster: subprocess.Popen[bytes], run: Run) -> bool:
+        """Say where to look, and stay until Ctrl-C."""
+        assert self._ui is not None
+        write_heading("Where to look")
+        for address, what in self._ui.pages(run):
+            write_lines(f"  {address}", f"      {what}")
+        write_lines("")
+        write_heading("What to try, in another terminal")
+        write_lines(
+            f"  export QUEUE_PIPELINE_DATABASE={shlex.quote(self._place.database)}",
+            "  .venv/bin/queue-pipeline example send --count 5000 --bad 0.05   # more orders",
+            "  .venv/bin/queue-pipeline status                                 # all queues",
+            "  .venv/bin/queue-pipeline show error --max 1 --headers           # why an order was refused",
+            "  .venv/bin/queue-pipeline example totals                         # what the pipeline added up",
+            "  .venv/bin/queue-pipeline pause orders --reason lunch            # and: resume orders",
+            "",
+        )
+        if self._wishes.trickle:
+            threading.Thread(target=self._trickle, daemon=True).start()
+            _say(f"{TRICKLE_A_SECOND:g} orders a second keep coming")
+        _say("Ctrl-C ends the demo and all that it started")
+        sys.stdout.flush()
+        try:
+            dagster.wait()
+        except KeyboardInterrupt:
+            return run.status == "SUCCESS"
+        raise self._trouble("Dagster ended")
+
+    def _trickle(self) -> None:
+        transport, seed = QueueTransport(self._place.database), random_seed()
+        endless = samples(sys.maxsize, bad=BAD, seed=seed)
+        while not self._trickling.wait(1 / TRICKLE_A_SECOND):
+            with suppress(Exception):
+                shop.send(transport, [next(endless)])
+
+    def _sum_up(self, rows: list[tuple[str, str, str]], whole: bool) -> None:
+        write_lines("")
+        write_table(("what happened", "this time", "in all"), rows, figures=("this time", "in all"))
+        write_lines("", "Every order became exactly one result." if whole else "The numbers do not add up!", "")
+        sys.stdout.flush()
+
+    def _wait(self, look: Callable[[], bool], dagster: subprocess.Popen[bytes], problem: str) -> None:
+        limit = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            with suppress(OSError):
+                if look():
+                    return
+            if dagster.poll() is not None and not (self._wishes.once and dagster.returncode == 0):
+                raise self._trouble("Dagster ended")
+            if time.monotonic() > limit:
+                raise self._trouble(f"{problem} after {PATIENCE_SECONDS:.0f} s")
+            time.sleep(_LOOK_SECONDS)
+
+    def _trouble(self, what: str) -> DemoError:
+        log = self._place.log(_DAGSTER)
+        return DemoError(f"{what}; the end of {log}:\n{tail(log)}")
+
+    def _log(self, name: str) -> Path:
+        path = self._place.log(name)
+        path.unlink(missing_ok=True)
+        return path
+
+
+def _say(line: str) -> None:
+    write_lines(f"demo: {line}")
+    sys.stdout.flush()

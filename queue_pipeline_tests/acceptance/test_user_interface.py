@@ -1,0 +1,124 @@
+"""What a person sees in the browser: lineage, plots, the sensor's ticks and a run.
+
+`QUEUE_PIPELINE_SCREENSHOTS=1` keeps the pictures in docs/images/, from where the README shows them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from queue_pipeline.orchestration.sensors import PEEK_SENSOR
+from queue_pipeline_tests.acceptance.shop import Shop, runs_of_orders, settle
+from queue_pipeline_tests.support.browser import browser_page, find_chromium
+from queue_pipeline_tests.support.dagster_processes import LOCATION, Dagster
+from queue_pipeline_tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+SCREENSHOTS_VARIABLE = "QUEUE_PIPELINE_SCREENSHOTS"
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+LARGEST_IMAGE = 300_000
+ENOUGH_FOR_A_PLOT = 4
+
+pytestmark = [
+    pytest.mark.slow,
+    # The first test starts the deployment and makes the history; a machine that is busy otherwise takes its time.
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(
+        find_chromium() is None, reason="needs Chromium, which scripts/bootstrap installs (apt-get install chromium)"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def history(shop: Shop, dagster: Dagster) -> None:
+    """Enough runs for a plot with a line, and the result of the index audit."""
+    settle(shop, dagster)
+    audit = dagster.launch("audit_indexes")
+    for number in range(max(1, ENOUGH_FOR_A_PLOT - len(dagster.materializations("orders")))):
+        shop.place((900, 1500, 400, 1200)[number], bad=9 + 4 * number)
+        shop.wait_until_idle()
+        settle(shop, dagster)
+    eventually(lambda: dagster.run(audit).status == "SUCCESS", seconds=60)
+
+
+@pytest.fixture(scope="module")
+def page(history: None) -> Iterator[Page]:
+    with browser_page() as page:
+        yield page
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    return IMAGES if os.environ.get(SCREENSHOTS_VARIABLE) == "1" else tmp_path
+
+
+def test_lineage_leads_from_queue_to_pipeline_to_queues(page: Page, dagster: Dagster, pictures: Path) -> None:
+    page.goto(f"{dagster.url}/asset-groups")
+    # The side bar names the assets too; the graph is an SVG.
+    graph = page.locator("svg")
+    billing, shipping, error = (graph.get_by_text(name, exact=True) for name in ("billing", "shipping", "error"))
+    orders = graph.get_by_text("orders", exact=True)
+    for node in (billing, shipping, error):
+        node.wait_for()
+    assert orders.count() == 2
+    queue, pipeline = sorted(left(node) for node in orders.all())
+    assert queue < pipeline < left(billing)
+    assert left(billing) == pytest.approx(left(shipping), abs=5)
+    page.get_by_text("1 / 1 Passed").first.wait_for()
+    take_picture(page, pictures / "lineage.png")
+
+
+def test_figures_of_the_runs_are_plotted(page: Page, dagster: Dagster, pictures: Path) -> None:
+    page.goto(f"{dagster.url}/assets/orders?view=overview")
+    page.get_by_text("Plots", exact=True).click()
+    for figure in ("messages_out", "messages_failed", "messages_per_second", "latency_p95_s", "batches"):
+        page.get_by_text(figure, exact=True).first.wait_for()
+    heading = page.get_by_text("messages_in", exact=True).first
+    heading.evaluate("heading => heading.scrollIntoView({block: 'center'})")
+    page.locator("canvas").nth(9).wait_for(state="attached")
+    take_picture(page, pictures / "asset-plots.png")
+
+
+def test_ticks_of_the_sensor_show_what_it_saw(page: Page, dagster: Dagster, pictures: Path) -> None:
+    page.goto(f"{dagster.url}/locations/{LOCATION}/sensors/{PEEK_SENSOR}")
+    page.get_by_text("Peeks at the queues of all pipelines and starts runs when messages wait.").wait_for()
+    page.get_by_text("orders_pipeline").first.wait_for()
+    page.get_by_text("1 run requested").first.wait_for()
+    take_picture(page, pictures / "sensor-ticks.png")
+    page.get_by_text("0 runs requested").first.wait_for()
+
+
+def test_a_run_shows_its_steps_and_what_it_did(page: Page, dagster: Dagster, pictures: Path) -> None:
+    run = next(run for run in runs_of_orders(dagster) if run.status == "SUCCESS")
+    page.goto(f"{dagster.url}/runs/{run.id}")
+    page.get_by_text("Launched by").wait_for()
+    page.get_by_text('Finished execution of run for "orders_pipeline".').first.wait_for()
+    page.get_by_text("Materialized value orders.").first.wait_for()
+    page.get_by_text("Succeeded (2)").wait_for(state="attached")
+    # By time, a step of milliseconds has no room for its name.
+    page.get_by_role("img", name="gantt_flat").click()
+    for step in ("orders.dequeue_orders", "orders.process_orders"):
+        page.get_by_text(step, exact=True).first.wait_for()
+    take_picture(page, pictures / "run.png")
+
+
+def left(node: Locator) -> float:
+    box = node.bounding_box()
+    assert box is not None
+    return box["x"]
+
+
+def take_picture(page: Page, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Where nothing pops up.
+    page.mouse.move(0, 0)
+    page.screenshot(path=path, animations="disabled")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert 10_000 < path.stat().st_size < LARGEST_IMAGE

@@ -1,0 +1,74 @@
+"""The latency part: a message sent to an idle queue until its results are there, through a real Dagster daemon."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from queue_pipeline.example import shop
+from queue_pipeline.example.orders import good_orders, order_body, order_message
+from queue_pipeline.orchestration.sensors import PEEK_SENSOR
+from queue_pipeline.transport import OutgoingMessage, QueueTransport
+from queue_pipeline_tests.benchmarks.plan import Plan, say
+from queue_pipeline_tests.benchmarks.report import Report, Target
+from queue_pipeline_tests.benchmarks.server import private_postgresql
+from queue_pipeline_tests.support.dagster_processes import START_SECONDS, dagster_processes
+from queue_pipeline_tests.support.spark import private_spark
+from queue_pipeline_tests.support.waiting import eventually
+
+COLD, WARM, LINGERING = Target(at_most=20), Target(at_most=4), Target(at_most=1.5)
+LOOK_SECONDS = 0.02
+PATIENCE_SECONDS = 180.0
+
+
+def run(plan: Plan, report: Report) -> None:
+    """Cold is the first message of all: no Spark yet. Warm starts a run, lingering meets one that is still there."""
+    report.versions["dagster"] = metadata.version("dagster")
+    report.versions["pyspark"] = metadata.version("pyspark")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        private_spark(Path(folder) / "spark") as settings,
+        private_postgresql() as cluster,
+        QueueTransport(cluster.url()) as transport,
+    ):
+        shop.install(transport)
+        orders = _orders()
+        environment = {
+            **os.environ,
+            **settings,
+            "QUEUE_PIPELINE_DATABASE": cluster.url(),
+            "QUEUE_PIPELINE_AUTOSTART": "1",
+        }
+        with dagster_processes(environment) as dagster:
+            eventually(dagster.is_ready, seconds=START_SECONDS)
+            eventually(lambda: bool(dagster.ticks(PEEK_SENSOR)), seconds=START_SECONDS)
+            say("cold: the first message starts Spark")
+            report.add("seconds", "cold", [_time(transport, next(orders))], COLD)
+            warm, lingering = [], []
+            for number in range(plan.rounds):
+                eventually(lambda: all(run.is_over for run in dagster.runs()), seconds=START_SECONDS)
+                warm.append(_time(transport, next(orders)))
+                lingering.append(_time(transport, next(orders)))
+                say(f"round {number + 1} of {plan.rounds}: warm {warm[-1]:.2f} s, lingering {lingering[-1]:.2f} s")
+            report.add("seconds", "warm", warm, WARM)
+            report.add("seconds", "lingering", lingering, LINGERING)
+
+
+def _time(transport: QueueTransport, message: OutgoingMessage) -> float:
+    """Seconds from the commit of the send until the result can be seen in the output queue."""
+    before = transport.peek(shop.BILLING)
+    transport.send(shop.ORDERS, message)
+    start = time.perf_counter()
+    while transport.peek(shop.BILLING) == before:
+        if time.perf_counter() - start > PATIENCE_SECONDS:
+            raise RuntimeError(f"no result after {PATIENCE_SECONDS:.0f} s; the logs of the run tell why")
+        time.sleep(LOOK_SECONDS)
+    return time.perf_counter() - start
+
+
+def _orders() -> Iterator[OutgoingMessage]:
+    return (order_message(order_body(order)) for order in good_orders(11))

@@ -1,0 +1,194 @@
+"""The jobs beside the pipelines, each executed in this process."""
+
+import uuid
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+
+from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.definitions import build_definitions
+from queue_pipeline.orchestration.maintenance import move_until_quiet
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.transport import OutgoingMessage, new_message
+from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.waiting import eventually
+
+
+@pytest.fixture
+def instance():
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture
+def queues(backend):
+    transport = backend.transport()
+    transport.install("orders", plain_queues=["billing", "error"])
+    return transport
+
+
+def execute(backend, instance, job, **options):
+    database = QueueTransportResource(database=backend.url, default_schema=backend.schema)
+    definitions = dg.Definitions.merge(
+        build_definitions([pipelines.declare()], autostart=False),
+        dg.Definitions(resources={"transport": database, "spark": dg.ResourceDefinition.none_resource()}),
+    )
+    return definitions.resolve_job_def(job).execute_in_process(instance=instance, **options)
+
+
+def figures(result, node):
+    (event,) = [event for event in result.events_for_node(node) if event.is_successful_output]
+    return {name: value.value for name, value in event.step_output_data.metadata.items()}
+
+
+def test_purging_deletes_what_has_expired_in_every_queue(backend, queues, instance):
+    short = timedelta(milliseconds=1)
+    queues.send("orders", [new_message(str(n), time_to_be_received=short) for n in range(5)])
+    queues.send("billing", [new_message("x", time_to_be_received=short), new_message("y")])
+    eventually(lambda: sum(status.expired for status in queues.status("orders", "billing")) == 6)
+    result = execute(backend, instance, "purge_expired", run_config={"ops": {"purge": {"config": {"batch": 2}}}})
+    assert figures(result, "purge") == {"purged_orders": 5, "purged_billing": 1, "purged_error": 0}
+    assert (queues.peek("orders"), queues.peek("billing")) == (0, 1)
+
+
+def test_purging_passes_over_queues_that_are_not_installed(backend, instance):
+    backend.transport().install("orders", plain_queues=["error"])
+    assert figures(execute(backend, instance, "purge_expired"), "purge") == {"purged_orders": 0, "purged_error": 0}
+
+
+def a_run(instance, status):
+    @dg.job(name="orders_pipeline")
+    def job():
+        pass
+
+    return instance.create_run_for_job(job, run_id=str(uuid.uuid4()), status=status)
+
+
+def test_claims_of_ended_runs_and_those_whose_lease_is_over_are_freed(backend, queues, instance):
+    queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(10)])
+    owners = [
+        names.owner(a_run(instance, status).run_id)
+        for status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.STARTED)
+    ]
+    for owner in (*owners, "run of another machine"):
+        queues.claim("orders", owner, 2)
+    queues.claim("orders", "somebody dead", 2, lease_seconds=0.001)
+    eventually(lambda: min(claim.lease_seconds for claim in queues.claims.list()) <= 0)
+    result = execute(backend, instance, "free_claims")
+    assert figures(result, "free") == {"messages": 6}
+    assert {claim.owner for claim in queues.claims.list()} == {None, owners[2], "run of another machine"}
+    assert figures(execute(backend, instance, "free_claims"), "free") == {"messages": 0}
+
+
+def test_due_messages_are_moved_and_later_ones_are_left(backend, queues, instance):
+    queues.send("orders", [new_message("due", delay=timedelta(seconds=-1)), new_message("x", delay=timedelta(hours=1))])
+    result = execute(backend, instance, "move_due", run_config={"ops": {"move": {"config": {"linger_seconds": 0}}}})
+    assert figures(result, "move") == {"moved": 1}
+    assert queues.peek("orders") == 1
+
+
+def test_the_mover_stays_for_what_is_due_soon(backend, queues, instance):
+    """UT-33, UT-35: what becomes due while the mover waits is moved in time."""
+    delays = [timedelta(milliseconds=200), timedelta(milliseconds=500), timedelta(hours=1)]
+    queues.send("orders", [new_message("x", delay=delay) for delay in delays])
+    assert figures(execute(backend, instance, "move_due"), "move") == {"moved": 2}
+    assert queues.peek("orders") == 2
+
+
+class Clock:
+    def __init__(self):
+        self.time, self.slept = 0.0, []
+
+    def now(self):
+        return self.time
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.time += max(seconds, 0.01)
+
+
+def moved(queues, clock, linger):
+    return move_until_quiet(queues, ["orders", "missing"], linger, now=clock.now, sleep=clock.sleep)
+
+
+def test_the_mover_ends_where_nothing_is_due_within_its_linger(sqlite):
+    """UT-34: a message that is due after the linger is left to the next mover."""
+    queues, clock = sqlite.transport(), Clock()
+    queues.install("orders")
+    assert moved(queues, clock, 60.0) == 0
+    queues.send("orders", new_message("x", delay=timedelta(seconds=90)))
+    assert moved(queues, clock, 60.0) == 0
+    assert clock.slept == []
+
+
+def test_the_mover_looks_again_twice_a_second_and_ends_after_ten_minutes(sqlite):
+    """UT-30, UT-31: however far away the next message is, one that comes in earlier is seen at the next look."""
+    queues, clock = sqlite.transport(), Clock()
+    queues.install("orders")
+    queues.send("orders", new_message("x", delay=timedelta(seconds=50)))
+    assert moved(queues, clock, 60.0) == 0
+    assert set(clock.slept) == {0.5}
+    assert 600 <= clock.time < 601
+
+
+def test_every_queue_is_observed_on_demand(backend, queues, instance):
+    queues.send("orders", new_message("x"))
+    result = execute(backend, instance, "observe_queues")
+    seen = {
+        event.asset_key.to_user_string(): event.asset_observation_data.asset_observation.metadata["depth"].value
+        for event in result.all_events
+        if event.is_asset_observation
+    }
+    assert seen == {"queues/orders": 1, "queues/billing": 0, "queues/error": 0}
+
+
+def checks(result):
+    return {check.asset_key.path[-1]: check for check in result.get_asset_check_evaluations()}
+
+
+def test_queues_with_all_their_indexes_pass_the_audit(backend, queues, instance):
+    result = execute(backend, instance, "audit_indexes")
+    assert {queue: check.passed for queue, check in checks(result).items()} == {
+        "orders": True,
+        "billing": True,
+        "error": True,
+    }
+
+
+def test_a_missing_index_is_a_warning_that_carries_the_statement_which_mends_it(backend, queues, instance):
+    if backend.name == "postgresql":
+        rows = backend.sql(
+            queues,
+            "SELECT indexname FROM pg_indexes "
+            "WHERE schemaname = ? AND tablename = 'orders' AND indexdef LIKE '%xpires%'",
+            (backend.schema,),
+        )
+        drop = f'DROP INDEX "{backend.schema}"."{rows[0][0]}"'
+    else:
+        rows = backend.sql(
+            queues, "SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '%orders\"%Expires%'"
+        )
+        drop = f'DROP INDEX "{rows[0][0]}"'
+    with queues.transaction() as transaction:
+        transaction.execute(drop)
+    result = execute(backend, instance, "audit_indexes")
+    assert result.success
+    check = checks(result)["orders"]
+    assert not check.passed
+    assert check.severity is dg.AssetCheckSeverity.WARN
+    assert "CREATE INDEX" in check.metadata["mend"].value.upper()
+    assert check.metadata["findings"].value == len(check.metadata["details"].records) >= 1
+    (mend,) = [record.data["mend"] for record in check.metadata["details"].records]
+    with queues.transaction() as transaction:
+        transaction.execute(mend.rstrip(";"))
+    assert checks(execute(backend, instance, "audit_indexes"))["orders"].passed
+
+
+def test_a_queue_that_is_not_installed_fails_its_check_and_says_how_to_install_it(backend, instance):
+    backend.transport().install("orders", plain_queues=["error"])
+    result = execute(backend, instance, "audit_indexes")
+    assert result.success
+    check = checks(result)["billing"]
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "queue-pipeline install" in check.description

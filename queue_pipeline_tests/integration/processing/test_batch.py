@@ -1,0 +1,272 @@
+"""A batch from claim to completion on a real database with a real Spark, in each of the four modes."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from pyspark.sql import functions as F
+
+from queue_pipeline.processing.batch import BatchProcessor
+from queue_pipeline.processing.outcomes import Append, Merge, Results, each, fail, reply, send
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport import new_message
+from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
+from queue_pipeline_tests.support.waiting import eventually
+
+MODES = ("unreliable", "receive_only", "sends_atomic_with_receive", "transaction_scope")
+
+
+@pytest.fixture
+def transport(backend):
+    transport = backend.transport(endpoint="orders")
+    transport.install("orders", plain_queues=["billing", "shipping", "error", "audit", "shop"])
+    return transport
+
+
+def forward(messages):
+    return messages.select("origin", "body")
+
+
+def declare(**options):
+    given = {"name": "orders", "input_queue": "orders", "output_queues": ["billing"], "transform": forward}
+    return QueuePipeline(**{**given, **options})
+
+
+def process(transport, spark, pipeline, claim=None):
+    claim = claim or transport.claim("orders", "me", 1_000)
+    return BatchProcessor(pipeline, transport, lambda: spark).process(claim)
+
+
+def fill(transport, count, **options):
+    transport.send("orders", [new_message(json.dumps({"n": n}), **options) for n in range(count)])
+
+
+def numbers(transport, queue):
+    return sorted(json.loads(shown.body)["n"] for shown in transport.show(queue, 1_000))
+
+
+def break_it(messages):
+    raise ArithmeticError("the transform is broken")
+
+
+def test_in_every_mode_a_batch_that_succeeds_is_received_once_and_sent_once(transport, spark):
+    for mode in MODES:
+        fill(transport, 3)
+        report = process(transport, spark, declare(transaction_mode=mode))
+        assert (report.messages, report.sent, report.failed, report.attempt) == (3, 3, [], 1)
+        assert numbers(transport, "billing") == [0, 1, 2]
+        assert (transport.peek("orders"), transport.claims.list()) == (0, [])
+        with transport.receive("billing", 100):
+            pass
+
+
+def test_what_a_failing_transform_leaves_behind_depends_on_the_mode(transport, spark):
+    left = {}
+    for mode in MODES:
+        fill(transport, 2)
+        claim = transport.claim("orders", "me", 100)
+        with pytest.raises(ArithmeticError):
+            process(transport, spark, declare(transaction_mode=mode, transform=break_it), claim)
+        left[mode] = sum(status.messages for status in transport.claims.list())
+        assert transport.peek("billing") == 0
+        for status in transport.claims.list():
+            transport.claims.complete(transport.claims.find(status.claim_id))
+    assert left == {
+        "unreliable": 0,
+        "receive_only": 2,
+        "sends_atomic_with_receive": 2,
+        "transaction_scope": 2,
+    }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_zombie_sends_nothing_where_sends_are_atomic_and_ghosts_where_they_are_not(sqlite, spark, mode):
+    transport = sqlite.transport()
+    transport.install("orders", plain_queues=["billing", "error"])
+    fill(transport, 3)
+    claim, adopted = transport.claim("orders", "slow run", 100), []
+
+    def while_another_takes_over(messages):
+        adopted.append(transport.claims.adopt(claim, "another run"))
+        return forward(messages)
+
+    slow = declare(transaction_mode=mode, transform=while_another_takes_over)
+    if mode == "unreliable":
+        process(transport, spark, slow, claim)
+        assert adopted == [None]
+        assert numbers(transport, "billing") == [0, 1, 2]
+        return
+    with pytest.raises(ClaimLostError):
+        process(transport, spark, slow, claim)
+    ghosts = numbers(transport, "billing")
+    assert ghosts == ([0, 1, 2] if mode == "receive_only" else [])
+    process(transport, spark, declare(transaction_mode=mode), adopted[0])
+    assert numbers(transport, "billing") == sorted([*ghosts, 0, 1, 2])
+    ids = [shown.headers[wire.MESSAGE_ID] for shown in transport.show("billing", 100)]
+    assert len(set(ids)) == 3, "a ghost has the id of the message that is sent again"
+
+
+def totals(messages):
+    counted = messages.groupBy(F.lit("all").alias("name")).agg(F.count("*").alias("orders"))
+    return Results(
+        forward(messages),
+        tables=[
+            Merge("totals", counted, key=["name"], add=["orders"]),
+            Append("seen", messages.select(F.col("payload.n").alias("n"))),
+        ],
+    )
+
+
+def create_tables(backend, transport):
+    schema = f'"{backend.schema}".' if backend.schema else ""
+    with transport.transaction() as transaction:
+        transaction.execute(f"CREATE TABLE {schema}totals (name varchar(20) PRIMARY KEY, orders bigint)")
+        transaction.execute(f"CREATE TABLE {schema}seen (n bigint)")
+
+    def rows():
+        both = (f"SELECT name, orders FROM {schema}totals", f"SELECT n FROM {schema}seen ORDER BY n")
+        return [[tuple(row) for row in backend.sql(transport, select)] for select in both]
+
+    return rows
+
+
+def test_rows_of_the_users_own_tables_are_written_with_the_batch_or_not_at_all(backend, transport, spark):
+    rows = create_tables(backend, transport)
+    pipeline = declare(transform=totals, transaction_mode="transaction_scope", body_schema="n int")
+    fill(transport, 2)
+    report = process(transport, spark, pipeline)
+    assert report.table_rows == 3
+    assert rows() == [[("all", 2)], [(0,), (1,)]]
+    fill(transport, 3)
+    nowhere = declare(
+        transform=lambda messages: totals(messages),
+        transaction_mode="transaction_scope",
+        body_schema="n int",
+        output_queues=["nowhere"],
+    )
+    claim = transport.claim("orders", "me", 100)
+    with pytest.raises(QueueNotFoundError, match="nowhere"):
+        process(transport, spark, nowhere, claim)
+    assert rows() == [[("all", 2)], [(0,), (1,)]]
+    process(transport, spark, pipeline, claim)
+    assert rows() == [[("all", 5)], [(0,), (0,), (1,), (1,), (2,)]]
+
+
+def mixed(messages):
+    n = F.col("payload.n")
+    return messages.select(
+        "origin",
+        each(
+            send("billing", json=F.struct(n.alias("n")), when=n < 3, headers={"Shop.N": n.cast("string")}),
+            send("shipping", json=F.struct(n.alias("n")), when=n == 0, delay=3_600),
+            send("shipping", json=F.struct(n.alias("n")), when=n == 1, time_to_live=0.001),
+            reply(json=F.struct(n.alias("n")), when=n == 2),
+            fail(F.concat(F.lit("too large: "), n.cast("string")), error_type="TooLarge", when=n > 2),
+        ),
+    )
+
+
+def test_every_outcome_of_a_batch_ends_where_it_belongs(backend, transport, spark):
+    fill(transport, 4, reply_to="shop", message_type="Shop.OrderPlaced")
+    transport.send("orders", new_message("no json", message_type="Shop.OrderPlaced"))
+    with transport.transaction() as transaction:
+        unreadable(backend, transport, transaction)
+    pipeline = declare(output_queues=["billing", "shipping"], transform=mixed, body_schema="n int", audit_queue="audit")
+    report = process(transport, spark, pipeline)
+    assert (report.messages, report.sent) == (6, 6)
+    assert sorted((one.error_type, one.error, one.message_type) for one in report.failed) == [
+        ("MessageBodyUnreadable", report_of(report, "MessageBodyUnreadable"), "Shop.OrderPlaced"),
+        ("MessageHeadersUnreadable", report_of(report, "MessageHeadersUnreadable"), None),
+        ("TooLarge", "too large: 3", "Shop.OrderPlaced"),
+    ]
+    assert numbers(transport, "billing") == [0, 1, 2]
+    assert sorted(shown.headers["Shop.N"] for shown in transport.show("billing")) == ["0", "1", "2"]
+    assert transport.status("orders")[0].delayed == 1
+    eventually(lambda: transport.status("shipping")[0].expired == 1)
+    (answer,) = transport.show("shop")
+    assert (json.loads(answer.body), answer.headers[wire.MESSAGE_INTENT]) == ({"n": 2}, "Reply")
+    failed = transport.show("error", 100)
+    assert len(failed) == 3
+    (large,) = [one.headers for one in failed if one.headers and one.headers.get(wire.EXCEPTION_TYPE) == "TooLarge"]
+    assert large[wire.EXCEPTION_MESSAGE] == "too large: 3"
+    assert large[wire.FAILED_QUEUE] == transport.resolve("orders").canonical
+    assert large[wire.PROCESSING_ENDPOINT] == "orders"
+    assert large[wire.ENCLOSED_MESSAGE_TYPES] == "Shop.OrderPlaced"
+    (poison,) = [one for one in failed if one.headers is None]
+    assert (poison.raw_headers, poison.body) == ("no headers", b"poison")
+    audited = transport.show("audit", 100)
+    assert sorted(json.loads(one.body)["n"] for one in audited) == [0, 1, 2]
+    assert all(one.headers[wire.PROCESSING_ENDED] >= one.headers[wire.PROCESSING_STARTED] for one in audited)
+    assert (transport.peek("orders"), transport.claims.list()) == (0, [])
+
+
+def report_of(report, kind):
+    return next(one.error for one in report.failed if one.error_type == kind)
+
+
+def unreadable(backend, transport, transaction):
+    """A row that no endpoint could read."""
+    table = transport.resolve("orders").qualified
+    identity = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
+    columns = "id, headers, body" if backend.name == "postgresql" else "Id, Headers, Body"
+    transaction.execute(f"INSERT INTO {table} ({columns}) VALUES (?, 'no headers', ?)", (identity, b"poison"))
+
+
+def test_an_unreadable_batch_needs_no_spark_and_goes_to_the_error_queue(backend, transport):
+    with transport.transaction() as transaction:
+        unreadable(backend, transport, transaction)
+
+    def no_spark():
+        return None
+
+    claim = transport.claim("orders", "me", 10)
+    report = BatchProcessor(declare(), transport, no_spark).process(claim)
+    assert [one.error_type for one in report.failed] == ["MessageHeadersUnreadable"]
+    assert (transport.peek("error"), transport.peek("orders"), transport.claims.list()) == (1, 0, [])
+
+
+def test_a_batch_that_is_processed_again_sends_the_same_ids(transport, spark):
+    fill(transport, 3)
+    claim = transport.claim("orders", "me", 100)
+    with pytest.raises(QueueNotFoundError):
+        process(transport, spark, declare(output_queues=["nowhere"]), claim)
+    first = {}
+    pipeline = declare(transaction_mode="receive_only")
+    transport.claims.release(claim)
+    claim = transport.claim("orders", "me", 100)
+    assert claim.attempt == 2
+
+    def adopt_meanwhile(messages):
+        transport.claims.adopt(claim, "me again")
+        return forward(messages)
+
+    with pytest.raises(ClaimLostError):
+        process(transport, spark, declare(transaction_mode="receive_only", transform=adopt_meanwhile), claim)
+    first = {shown.headers[wire.MESSAGE_ID] for shown in transport.show("billing", 100)}
+    transport.claims.release_owner("me again")
+    report = process(transport, spark, pipeline)
+    assert report.attempt >= 3
+    ids = [shown.headers[wire.MESSAGE_ID] for shown in transport.show("billing", 100)]
+    assert len(ids) == 6
+    assert set(ids) == first
+
+
+def test_latencies_are_counted_from_the_time_of_sending(transport, spark):
+    fill(transport, 2)
+    fill(transport, 1, headers={wire.TIME_SENT: "2020-01-01 00:00:00:000000 Z"})
+    fill(transport, 1, headers={wire.TIME_SENT: "some time"})
+    report = process(transport, spark, declare())
+    latencies = dict(zip(report.ids.to_pylist(), report.latencies.to_pylist(), strict=True))
+    known = sorted(seconds for seconds in latencies.values() if seconds is not None)
+    assert len(known) == 3
+    assert known[-1] > 5 * 365 * 24 * 3_600
+    assert 0 <= known[0] < 600
+
+
+def test_an_expired_message_is_dropped_and_counted(transport, spark):
+    fill(transport, 1, time_to_be_received=timedelta(milliseconds=1))
+    eventually(lambda: transport.status("orders")[0].expired == 1)
+    fill(transport, 2)
+    report = process(transport, spark, declare())
+    assert (report.messages, report.expired, report.sent) == (2, 1, 2)

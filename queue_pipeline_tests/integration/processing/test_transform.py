@@ -1,0 +1,386 @@
+"""The contract of a transform, with a real Spark over batches that are made by hand."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
+from queue_pipeline.processing.envelopes import NO_REPLY_ADDRESS, Sending
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.outcomes import Append, Merge, Results, each, fail, reply, send
+from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.processing.transforming import transform_batch
+from queue_pipeline.transport import Claim
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.errors import ConfigurationError
+
+
+def number():
+    """What a message says; columns can only be made once there is a session."""
+    return F.get_json_object(F.col("body").cast("string"), "$.n").cast("int")
+
+
+def x():
+    return F.lit("x").alias("body")
+
+
+def batch(*bodies, attempt=1):
+    """Messages with these bodies, numbered from 1; those with an odd number can be replied to."""
+    rows = [
+        {
+            "id": f"row{n}",
+            "row_version": n,
+            "headers": json.dumps({"Shop.N": str(n), wire.MESSAGE_ID: f"message{n}"}),
+            "body": body if isinstance(body, bytes) else json.dumps(body).encode(),
+            "message_id": f"message{n}",
+            "correlation_id": None,
+            "conversation_id": f"talk{n}",
+            "reply_to": "shop" if n % 2 else None,
+            "message_type": "Shop.Order",
+            "enqueued": None,
+        }
+        for n, body in enumerate(bodies, 1)
+    ]
+    messages = pa.Table.from_pylist(rows, SCHEMA)
+    return ClaimedBatch(Claim("c", "orders", "me", attempt, len(rows), 0, 1), messages, ())
+
+
+def numbered(count):
+    return batch(*({"n": n} for n in range(1, count + 1)))
+
+
+def declare(transform, outputs=("billing",), **options):
+    return QueuePipeline(
+        name="orders", input_queue="orders", transform=transform, output_queues=list(outputs), **options
+    )
+
+
+def run(spark, transform, messages, outputs=("billing",), **options):
+    pipeline = declare(transform, outputs, **options)
+    canonical = {output.queue: f"{output.queue}@here" for output in pipeline.output_queues}
+    types = {output.queue: output.message_type for output in pipeline.output_queues if output.message_type}
+    return transform_batch(spark, pipeline, messages, Sending("orders", "Orders", "orders@here", canonical, types))
+
+
+def sent(result):
+    """What is sent, as (queue, body, related to)."""
+    rows = []
+    for ready in result.ready:
+        for text, body in zip(ready.headers, ready.bodies, strict=True):
+            rows.append((ready.destination, body.decode(), json.loads(text)[wire.RELATED_TO]))
+    return sorted(rows)
+
+
+def ids(result):
+    return {
+        (ready.destination, body, json.loads(text)[wire.RELATED_TO]): identity
+        for ready in result.ready
+        for identity, text, body in zip(ready.ids, ready.headers, ready.bodies, strict=True)
+    }
+
+
+def failures(result):
+    return sorted((failed.id, failed.error_type, failed.error) for failed in result.failures)
+
+
+def test_a_plain_frame_goes_to_the_only_output_queue(spark):
+    result = run(spark, lambda messages: messages.select("origin", "body"), numbered(2), [Output(queue="billing")])
+    assert sent(result) == [("billing", '{"n": 1}', "message1"), ("billing", '{"n": 2}', "message2")]
+    assert result.sent == 2
+
+
+def test_a_transform_sees_all_that_is_known_of_a_message(spark):
+    seen = {}
+
+    def look(messages):
+        seen["columns"] = messages.columns
+        facts = F.struct("id", "row_version", "message_type", "attempt", F.col("headers")["Shop.N"].alias("own"))
+        return messages.select("origin", facts.alias("body"))
+
+    result = run(spark, look, batch({}, attempt=3))
+    assert seen["columns"] == ["origin", "id", "row_version", "message_type", "headers", "body", "enqueued", "attempt"]
+    ((_, body, _),) = sent(result)
+    assert json.loads(body) == {"id": "row1", "row_version": 1, "message_type": "Shop.Order", "attempt": 3, "own": "1"}
+
+
+def test_a_column_names_the_destination_of_each_row(spark):
+    def split(messages):
+        where = F.when(number() == 1, "billing").otherwise("shipping")
+        return messages.select("origin", where.alias("destination"), F.struct(number().alias("n")).alias("body"))
+
+    result = run(spark, split, numbered(2), ["billing", "shipping"])
+    assert sent(result) == [("billing", '{"n":1}', "message1"), ("shipping", '{"n":2}', "message2")]
+
+
+def test_sends_can_be_a_frame_for_each_queue_a_list_of_frames_replies_and_failures(spark):
+    def several(messages):
+        text = F.concat(F.lit("m"), number().cast("string"))
+        return Results(
+            sends={
+                "billing": messages.where(number() < 3).select("origin", text.alias("body")),
+                "shipping": messages.where(number() == 3).select("id", text.alias("body")),
+            },
+            replies=messages.where(number() == 1).select("origin", F.lit("thanks").alias("body")),
+            failures=messages.where(number() == 2).select("origin", F.lit("two").alias("error")),
+        )
+
+    result = run(spark, several, numbered(3), ["billing", "shipping"])
+    assert sent(result) == [
+        ("billing", "m1", "message1"),
+        ("shipping", "m3", "message3"),
+        ("shop", "thanks", "message1"),
+    ]
+    assert failures(result) == [("row2", "MessageRefused", "two")]
+
+    def listed(messages):
+        return Results([messages.select("origin", "body"), messages.select("origin", F.lit("copy").alias("body"))])
+
+    result = run(spark, listed, numbered(1))
+    assert [body for _, body, _ in sent(result)] == ["copy", '{"n": 1}']
+    assert len(set(ids(result).values())) == 2
+
+
+def every_outcome(messages):
+    return messages.select(
+        "origin",
+        each(
+            send("billing", json=F.struct(number().alias("n")), when=number() < 3, message_type="Own.Type"),
+            send(F.lit("shipping"), body=F.lit("later"), when=number() == 1, delay=number() * 90),
+            send("shipping", body=F.lit("short"), when=number() == 2, time_to_live=F.lit(1.5)),
+            reply(body=F.lit("reply"), when=number().isin(3, 4)),
+            fail(F.when(number() == 5, F.lit("five"))),
+            send("billing", body=F.lit("not for five"), when=number() == 5),
+        ),
+    )
+
+
+def test_each_row_may_have_several_outcomes_with_their_own_delay_lifetime_and_type(spark):
+    result = run(spark, every_outcome, numbered(6), ["billing", "shipping"])
+    assert sent(result) == [
+        ("billing", '{"n":1}', "message1"),
+        ("billing", '{"n":2}', "message2"),
+        ("shipping", "later", "message1"),
+        ("shipping", "short", "message2"),
+        ("shop", "reply", "message3"),
+    ]
+    assert failures(result) == [("row4", "MessageRefused", NO_REPLY_ADDRESS), ("row5", "MessageRefused", "five")]
+    by = {(ready.destination, ready.delayed): ready for ready in result.ready}
+    assert list(by["shipping", True].milliseconds) == [90_000]
+    assert json.loads(by["shipping", True].headers[0])[wire.FORWARD_DESTINATION] == "shipping@here"
+    assert list(by["shipping", False].milliseconds) == [1_500]
+    assert list(by["billing", False].milliseconds) == [NEVER_EXPIRES] * 2
+    assert json.loads(by["billing", False].headers[0])[wire.ENCLOSED_MESSAGE_TYPES] == "Own.Type"
+    assert json.loads(by["shop", False].headers[0])[wire.MESSAGE_INTENT] == "Reply"
+
+
+def test_delay_lifetime_headers_and_type_can_be_columns_of_a_plain_frame(spark):
+    def plain(messages):
+        return messages.select(
+            "origin",
+            "body",
+            F.when(number() == 1, 2.5).alias("delay"),
+            F.when(number() == 2, 60).alias("time_to_live"),
+            F.create_map(F.lit("Shop.Own"), number().cast("string"), F.lit(wire.MESSAGE_ID), F.lit("x")).alias(
+                "headers"
+            ),
+            F.when(number() == 1, "One").alias("message_type"),
+        )
+
+    result = run(spark, plain, numbered(2), [Output(queue="billing", message_type="Any")])
+    later, now = sorted(result.ready, key=lambda ready: not ready.delayed)
+    assert (list(later.milliseconds), list(now.milliseconds)) == ([2_500], [60_000])
+    first, second = json.loads(later.headers[0]), json.loads(now.headers[0])
+    assert (first["Shop.Own"], second["Shop.Own"]) == ("1", "2")
+    assert (first[wire.MESSAGE_ID], second[wire.MESSAGE_ID]) == (later.ids[0], now.ids[0])
+    assert (first[wire.ENCLOSED_MESSAGE_TYPES], second[wire.ENCLOSED_MESSAGE_TYPES]) == ("One", "Any")
+
+
+def test_an_id_relates_a_result_to_its_message_as_well_as_its_origin_does(spark):
+    def by_id(messages):
+        prices = messages.sparkSession.createDataFrame([(1, 10), (2, 20)], "n int, price int")
+        return messages.withColumn("n", number()).join(prices, "n").select("id", F.struct("price").alias("body"))
+
+    def by_origin(messages):
+        return messages.select("origin", F.struct((number() * 10).alias("price")).alias("body"))
+
+    assert ids(run(spark, by_id, numbered(2))) == ids(run(spark, by_origin, numbered(2))) != {}
+
+
+def test_several_results_of_a_message_have_ids_of_their_own_that_are_the_same_the_next_time(spark):
+    def exploded(messages):
+        items = F.explode(F.sequence(F.lit(1), number())).alias("item")
+        return messages.select("origin", items).repartition(3).select("origin", F.struct("item").alias("body"))
+
+    first, again = (ids(run(spark, exploded, numbered(4))) for _ in range(2))
+    assert len(first) == len(set(first.values())) == 10
+    assert first == again
+
+
+def test_a_group_takes_the_origin_of_its_oldest_message(spark):
+    def grouped(messages):
+        return (
+            messages.groupBy((number() % 2).alias("odd"))
+            .agg(F.min("origin").alias("origin"), F.to_json(F.struct(F.sum(number()).alias("sum"))).alias("body"))
+            .drop("odd")
+        )
+
+    result = run(spark, grouped, numbered(4))
+    assert sent(result) == [("billing", '{"sum":4}', "message1"), ("billing", '{"sum":6}', "message2")]
+
+
+def test_nothing_is_a_result_too(spark):
+    results = [
+        run(spark, lambda messages: Results(), numbered(1)),
+        run(spark, lambda messages: messages.select("origin", "body").where("false"), numbered(1)),
+        run(spark, lambda messages: Results({}), numbered(1), outputs=()),
+        run(spark, lambda messages: messages.select("origin", "body"), batch()),
+    ]
+    assert [(list(result.ready), list(result.failures)) for result in results] == [([], [])] * 4
+
+
+def test_bodies_that_do_not_fit_the_schema_fail_and_the_transform_never_sees_them(spark):
+    def strict(messages):
+        checked = F.when(F.col("payload.n").isNull(), F.raise_error(F.lit("saw a bad body"))).otherwise(
+            F.col("payload.n")
+        )
+        return messages.select("origin", F.struct(checked.alias("n")).alias("body"))
+
+    messages = batch({"n": 1}, b"no json", {"n": "text"}, {}, {"n": 5})
+    result = run(spark, strict, messages, body_schema="n int not null")
+    assert [body for _, body, _ in sent(result)] == ['{"n":1}', '{"n":5}']
+    assert [(failed[0], failed[1]) for failed in failures(result)] == [
+        (f"row{n}", "MessageBodyUnreadable") for n in (2, 3, 4)
+    ]
+    assert all(error for _, _, error in failures(result))
+
+
+@pytest.mark.parametrize(
+    "careless",
+    [
+        lambda messages: messages.limit(1).select("origin", "body"),
+        lambda messages: messages.where("false").select("origin", "body"),
+        lambda messages: Results(),
+    ],
+    ids=["reads one row", "reads nothing", "does nothing"],
+)
+def test_no_bad_body_is_lost_by_a_transform_that_does_not_read_all(spark, careless):
+    messages = batch({"n": 1}, {"n": 2}, b"bad", {"n": 4}, b"worse")
+    result = run(spark, careless, messages, body_schema="n int not null")
+    assert [failed[0] for failed in failures(result)] == ["row3", "row5"]
+
+
+def test_good_bodies_are_not_asked_for_again_and_a_batch_of_bad_ones_sends_nothing(spark):
+    def plain(messages):
+        return messages.select("origin", "body")
+
+    assert failures(run(spark, plain, numbered(3), body_schema="n int not null")) == []
+    nothing = run(spark, plain, batch(b"a", b"b"), body_schema="n int not null")
+    assert (sent(nothing), len(nothing.failures)) == ([], 2)
+
+
+def test_rows_for_own_tables_come_with_the_results_in_transaction_scope(spark):
+    def totals(messages):
+        sums = messages.agg(F.lit("all").alias("name"), F.sum(number()).alias("total"))
+        return Results(
+            messages.select("origin", "body"),
+            tables=[Append("seen", messages.select("id")), Merge("totals", sums, key=["name"], add=["total"])],
+        )
+
+    result = run(spark, totals, numbered(2), transaction_mode="transaction_scope")
+    seen, merged = result.tables
+    assert (seen.table, seen.columns, sorted(seen.rows), seen.key) == ("seen", ("id",), [("row1",), ("row2",)], ())
+    assert (merged.rows, merged.key, merged.add) == ([("all", 3)], ("name",), ("total",))
+    with pytest.raises(
+        TransformError, match="rows for the table seen, which needs transaction_mode='transaction_scope'"
+    ):
+        run(spark, totals, numbered(1))
+
+
+@pytest.mark.parametrize(
+    ("transform", "says"),
+    [
+        (lambda messages: None, "it returned NoneType; return a DataFrame or Results"),
+        (lambda messages: [messages], "it returned list"),
+        (lambda messages: Results({"billing": 5}), "sends['billing'] is int, not a DataFrame"),  # type: ignore[dict-item]
+        (
+            lambda messages: messages.select("origin", x(), F.lit(1).alias("boddy")),
+            "boddy; allowed: origin, id, destination, body",
+        ),
+        (lambda messages: messages.select(x()), "sends lacks the column origin (or id)"),
+        (lambda messages: messages.select("origin"), "sends lacks the column body"),
+        (
+            lambda messages: messages.select(F.lit("x").alias("origin"), x()),
+            "sends: origin is string; keep it as it is",
+        ),
+        (lambda messages: messages.select(F.struct("id").alias("origin"), x()), "sends: origin is struct<id:string>;"),
+        (
+            lambda messages: messages.select("origin", F.lit(1).alias("body")),
+            "sends: body is int; give text, bytes, or a struct",
+        ),
+        (
+            lambda messages: messages.select("origin", x(), F.lit("1").alias("delay")),
+            "delay is string; give seconds as a number",
+        ),
+        (
+            lambda messages: messages.select("origin", x(), F.lit(True).alias("time_to_live")),
+            "time_to_live is boolean; give seconds",
+        ),
+        (lambda messages: Results(failures=messages.select("origin", x())), "failures lacks the column error"),
+        (lambda messages: Results(replies=messages.select("origin")), "replies lacks the column body"),
+        (lambda messages: messages.select("origin", "body", each(reply(body=x()))), "body; allowed: origin"),
+    ],
+)
+def test_a_result_that_cannot_be_sent_is_an_error_that_names_the_columns(spark, transform, says):
+    with pytest.raises(TransformError) as caught:
+        run(spark, transform, numbered(1))
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("pipeline orders: the transform's result cannot be used: ")
+
+
+def test_a_destination_has_to_be_named_and_known(spark):
+    with pytest.raises(TransformError, match="lacks the column destination, and the pipeline has 2 output queues"):
+        run(spark, lambda messages: messages.select("origin", x()), numbered(1), ["billing", "shipping"])
+    with pytest.raises(TransformError, match=r"sends to biling, which is not among its output_queues \(billing\)"):
+        run(spark, lambda messages: messages.select("origin", x(), F.lit("biling").alias("destination")), numbered(1))
+    with pytest.raises(TransformError, match="sends to None"):
+        run(
+            spark,
+            lambda messages: messages.select("origin", x(), F.lit(None).cast("string").alias("destination")),
+            numbered(1),
+        )
+
+
+def test_a_result_that_belongs_to_no_message_of_the_batch_is_an_error(spark):
+    for transform in (
+        lambda messages: messages.select(F.lit("foreign").alias("id"), x()),
+        lambda messages: messages.select(F.col("origin").withField("id", F.lit("foreign")).alias("origin"), x()),
+        lambda messages: Results(failures=messages.select(F.lit("foreign").alias("id"), F.lit("no").alias("error"))),
+    ):
+        with pytest.raises(
+            TransformError, match=r"1 of the transform's results belong to no message of the batch \(id foreign\)"
+        ):
+            run(spark, transform, numbered(1))
+
+
+def test_a_result_whose_origin_was_lost_on_the_way_is_an_error(spark):
+    def lost(messages):
+        others = messages.sparkSession.createDataFrame([(1,), (7,)], "n int")
+        kept = messages.select("origin", number().alias("n")).join(others, "n", "right")
+        return kept.select("origin", F.struct("n").alias("body"))
+
+    with pytest.raises(TransformError, match="1 of the transform's results belong to no message of the batch"):
+        run(spark, lost, numbered(2))
+
+
+def test_outcomes_that_contradict_themselves_are_refused_where_they_are_written(spark):
+    with pytest.raises(ConfigurationError, match="send to 'billing': delayed delivery with a time to live"):
+        send("billing", body=x(), delay=1, time_to_live=1)
+    with pytest.raises(ConfigurationError, match=r"send to 'billing': give either json= .* or body="):
+        send("billing")
+    with pytest.raises(ConfigurationError, match=r"reply: give either json= .* or body="):
+        reply(body=x(), json=x())
+    with pytest.raises(ConfigurationError, match=r"each\(\) needs at least one outcome"):
+        each()

@@ -1,0 +1,222 @@
+"""What Dagster loads, by name: a module of the defs folder that vanishes takes its objects with it silently."""
+
+import sys
+import types
+
+import dagster as dg
+import pytest
+
+from queue_pipeline.definitions import defs
+from queue_pipeline.orchestration.definitions import autostarts, build_definitions, find_pipelines, queue_specs
+from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.transport.errors import ConfigurationError
+
+# Dagster's own: it copies sensors with a parameter that it calls beta.
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return defs()
+
+
+def declare(name="orders", queue=None, **options):
+    return QueuePipeline(name=name, input_queue=queue or name, transform=lambda messages: messages, **options)
+
+
+def complete(definitions):
+    """Definitions with resources, without which Dagster resolves nothing."""
+    nothing = dg.ResourceDefinition.none_resource()
+    return dg.Definitions.merge(definitions, dg.Definitions(resources={"transport": nothing, "spark": nothing}))
+
+
+def package(monkeypatch, tmp_path, **modules):
+    """A defs folder with these modules in it."""
+    folder = tmp_path / "some_defs"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made = types.ModuleType("some_defs")
+    made.__path__ = [str(folder)]
+    monkeypatch.setitem(sys.modules, "some_defs", made)
+    for name in modules:
+        monkeypatch.delitem(sys.modules, f"some_defs.{name}", raising=False)
+    return made
+
+
+PIPELINE = """
+from queue_pipeline.processing.pipeline import QueuePipeline
+{variable} = QueuePipeline(name="{name}", input_queue="{queue}", transform=lambda messages: messages)
+"""
+
+
+def test_exactly_these_definitions_are_loaded(loaded):
+    repository = loaded.get_repository_def()
+    graph = repository.asset_graph
+    assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {
+        "orders",
+        "queues/orders",
+        "queues/billing",
+        "queues/shipping",
+        "queues/error",
+    }
+    assert {key.to_user_string() for key in graph.asset_check_keys} == {
+        f"queues/{queue}:indexes" for queue in ("orders", "billing", "shipping", "error")
+    }
+    assert {job.name for job in repository.get_all_jobs() if not job.name.startswith("__ASSET_JOB")} == {
+        "orders_pipeline",
+        "audit_indexes",
+        "purge_expired",
+        "free_claims",
+        "move_due",
+        "observe_queues",
+    }
+    assert {sensor.name for sensor in repository.sensor_defs} == {
+        "peek_queues",
+        "release_claims_of_failed_runs",
+        "release_claims_of_cancelled_runs",
+    }
+    assert {schedule.name: schedule.cron_schedule for schedule in repository.schedule_defs} == {
+        "purge_expired_schedule": "17 * * * *",
+        "audit_indexes_schedule": "23 4 * * *",
+        "free_claims_schedule": "*/5 * * * *",
+    }
+    assert set(repository.get_top_level_resources()) == {"transport", "spark"}
+
+
+def test_the_definitions_are_valid(loaded):
+    dg.Definitions.validate_loadable(loaded)
+
+
+def test_lineage_goes_from_the_input_through_the_pipeline_to_every_queue_that_it_sends_to(loaded):
+    graph = loaded.get_repository_def().asset_graph
+    orders = graph.get(dg.AssetKey("orders"))
+    assert orders.parent_keys == {dg.AssetKey(["queues", "orders"])}
+    assert orders.child_keys == {dg.AssetKey(["queues", name]) for name in ("billing", "shipping", "error")}
+    assert graph.get(dg.AssetKey(["queues", "orders"])).is_external
+
+
+def test_the_pipeline_is_a_graph_of_two_ops_whose_names_can_be_guessed(loaded):
+    job = loaded.resolve_job_def("orders_pipeline")
+    assert set(job.graph.node_dict) == {"orders"}
+    assert set(job.graph.node_dict["orders"].definition.node_dict) == {"dequeue_orders", "process_orders"}
+    assert job.executor_def.name == "in_process"
+
+
+def test_the_page_of_a_pipeline_says_what_was_declared(loaded):
+    node = loaded.get_repository_def().asset_graph.get(dg.AssetKey("orders"))
+    assert node.metadata["transaction_mode"] == "transaction_scope"
+    assert node.metadata["output_queues"] == "billing, shipping"
+    assert "orders → billing, shipping, mode transaction_scope." in node.description
+    assert node.kinds == {"pyspark", "sql"}
+    described = loaded.get_repository_def().asset_graph.get(dg.AssetKey(["queues", "billing"]))
+    assert described.description == "Invoices to be written."
+
+
+def test_nothing_that_is_loaded_shows_where_the_database_is(monkeypatch):
+    monkeypatch.setenv("QUEUE_PIPELINE_DATABASE", "postgresql://user:hush@db.example/shop")
+    repository = defs().get_repository_def()
+    resource = repository.get_top_level_resources()["transport"]
+    assert "hush" not in repr(resource)
+    assert "hush" not in str(resource.config_schema.default_value if resource.config_schema.default_provided else "")
+
+
+@pytest.mark.parametrize(("given", "starts"), [("", False), ("0", False), ("no", False), ("1", True), ("True", True)])
+def test_sensors_and_schedules_run_from_the_start_only_where_that_is_asked_for(monkeypatch, given, starts):
+    monkeypatch.setenv("QUEUE_PIPELINE_AUTOSTART", given)
+    definitions = build_definitions([declare()])
+    sensor = dg.DefaultSensorStatus.RUNNING if starts else dg.DefaultSensorStatus.STOPPED
+    schedule = dg.DefaultScheduleStatus.RUNNING if starts else dg.DefaultScheduleStatus.STOPPED
+    assert {each.default_status for each in definitions.sensors} == {sensor}
+    assert {each.default_status for each in definitions.schedules} == {schedule}
+
+
+def test_a_setting_that_is_neither_yes_nor_no_is_refused():
+    with pytest.raises(ConfigurationError, match="QUEUE_PIPELINE_AUTOSTART is 'maybe'; give 1 or 0"):
+        autostarts({"QUEUE_PIPELINE_AUTOSTART": "maybe"})
+    assert autostarts({}) is False
+
+
+def test_a_module_with_a_pipeline_is_all_that_a_new_pipeline_needs(monkeypatch, tmp_path):
+    found = find_pipelines(
+        package(
+            monkeypatch,
+            tmp_path,
+            zebra=PIPELINE.format(variable="z", name="zebra", queue="zebra"),
+            ant=PIPELINE.format(variable="a", name="ant", queue="ant"),
+            nothing="x = 1",
+        )
+    )
+    assert [pipeline.name for pipeline in found] == ["ant", "zebra"]
+    jobs = {job.name for job in complete(build_definitions(found)).resolve_all_job_defs()}
+    assert {"ant_pipeline", "zebra_pipeline"} <= jobs
+
+
+def test_a_pipeline_that_another_module_imports_is_found_once(monkeypatch, tmp_path):
+    found = find_pipelines(
+        package(
+            monkeypatch,
+            tmp_path,
+            first=PIPELINE.format(variable="a", name="ant", queue="ant"),
+            second="from some_defs.first import a",
+        )
+    )
+    assert [pipeline.name for pipeline in found] == ["ant"]
+
+
+def test_two_pipelines_of_one_name_are_refused_with_both_places(monkeypatch, tmp_path):
+    folder = package(
+        monkeypatch,
+        tmp_path,
+        first=PIPELINE.format(variable="a", name="ant", queue="ant"),
+        second=PIPELINE.format(variable="b", name="ant", queue="bee"),
+    )
+    with pytest.raises(ConfigurationError, match=r"'ant', in some_defs.first and in some_defs.second; rename one"):
+        find_pipelines(folder)
+    with pytest.raises(ConfigurationError, match="two pipelines are called 'ant'"):
+        build_definitions([declare("ant", "ant"), declare("ant", "bee")])
+
+
+def test_two_pipelines_on_one_queue_are_refused():
+    with pytest.raises(ConfigurationError, match="two pipelines take from the queue 'orders'"):
+        build_definitions([declare("first", "orders"), declare("second", "orders")])
+
+
+def test_two_addresses_that_would_be_one_asset_are_refused():
+    with pytest.raises(ConfigurationError, match=r"'shop orders' and 'shop.orders' would both be the asset queues/"):
+        queue_specs([declare("first", "shop.orders"), declare("second", "shop orders")])
+
+
+def test_a_chain_of_pipelines_is_one_line_of_queues_and_pipelines():
+    billing = Output(queue="billing", description="Invoices.")
+    definitions = build_definitions(
+        [declare("orders", output_queues=[billing]), declare("billing_run", "billing", output_queues=["paid"])]
+    )
+    dg.Definitions.validate_loadable(complete(definitions))
+    graph = complete(definitions).resolve_asset_graph()
+
+    def children(key):
+        return {child.to_user_string() for child in graph.get(dg.AssetKey(key)).child_keys}
+
+    assert children(["queues", "orders"]) == {"orders"}
+    assert children("orders") == {"queues/billing", "queues/error"}
+    assert children(["queues", "billing"]) == {"billing_run"}
+    assert children("billing_run") == {"queues/paid", "queues/error"}
+    assert graph.get(dg.AssetKey(["queues", "billing"])).description == "Invoices."
+
+
+@pytest.mark.parametrize("name", ["purge", "move_due", "audit_indexes", "orders_pipeline", "process_orders"])
+def test_a_name_that_dagster_has_for_something_else_is_refused(name):
+    with pytest.raises(ConfigurationError, match=f"'{name}'.* already; rename it"):
+        build_definitions([declare("orders"), declare(name)])
+
+
+@pytest.mark.parametrize("name", ["indexes", "queues", "queue", "transport", "spark", "order"])
+def test_a_pipeline_may_have_any_other_name(name):
+    dg.Definitions.validate_loadable(complete(build_definitions([declare("orders"), declare(name)])))
+
+
+def test_without_pipelines_there_is_still_something_to_load():
+    definitions = complete(build_definitions([]))
+    assert {job.name for job in definitions.resolve_all_job_defs()} >= {"purge_expired"}

@@ -1,0 +1,45 @@
+import dagster as dg
+import pytest
+
+from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.sensors import DEFAULT_TICK_SECONDS, tick_seconds
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.errors import ConfigurationError
+
+ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda messages: messages)
+
+
+@pytest.mark.parametrize(
+    ("queue", "key"),
+    [
+        ("orders", "queues/orders"),
+        ("shop.orders", "queues/shop/orders"),
+        ("orders@[dbo]@[shop]", "queues/orders/dbo/shop"),
+        ('"Sales"."Orders"', "queues/Sales/Orders"),
+        ("orders-eu", "queues/orders-eu"),
+    ],
+)
+def test_a_queue_is_an_asset_whose_key_a_person_can_guess(queue, key):
+    assert names.queue_key(queue).to_user_string() == key
+
+
+def test_a_pipeline_has_an_asset_a_job_and_an_owner_of_its_name():
+    assert names.pipeline_key(ORDERS) == dg.AssetKey("orders")
+    assert names.job_name(ORDERS) == "orders_pipeline"
+    assert names.owner("1234") == "run 1234"
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(None, DEFAULT_TICK_SECONDS), ("0", 0), ("2.5", 2.5), ("50", 50)])
+def test_the_length_of_a_tick_can_be_set(monkeypatch, given, seconds):
+    if given is None:
+        monkeypatch.delenv("QUEUE_PIPELINE_TICK_SECONDS", raising=False)
+    else:
+        monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", given)
+    assert tick_seconds() == seconds
+
+
+@pytest.mark.parametrize("given", ["-1", "51", "soon", "", "nan"])
+def test_a_tick_that_dagster_would_cut_off_is_refused(monkeypatch, given):
+    monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", given)
+    with pytest.raises(ConfigurationError, match=r"QUEUE_PIPELINE_TICK_SECONDS is .*; give 0 to 50 seconds"):
+        tick_seconds()

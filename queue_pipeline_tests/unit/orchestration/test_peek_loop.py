@@ -1,0 +1,354 @@
+"""The peek loop under a clock of its own: time passes when it sleeps, and when the world says so."""
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queue_pipeline.orchestration.peek_loop import (
+    LONGEST_DATABASE_BACKOFF_SECONDS,
+    Cursor,
+    Peeked,
+    Runs,
+    tick,
+)
+from queue_pipeline.processing.concurrency import RampUp
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.errors import AccessDeniedError, DatabaseUnavailableError, QueueNotFoundError
+
+BUDGET = 40.0
+
+
+def pipeline(name="orders", **options):
+    return QueuePipeline(name=name, input_queue=name, transform=lambda messages: messages, **options)
+
+
+@dataclass
+class World:
+    """What the loop sees: queues that fill at given moments, runs, pauses, a database that may be away."""
+
+    time: float = 1_000_000.0
+    waiting: dict = field(default_factory=dict)
+    at: dict = field(default_factory=dict)
+    missing: set = field(default_factory=set)
+    held: set = field(default_factory=set)
+    due_names: set = field(default_factory=set)
+    working: dict = field(default_factory=dict)
+    away: bool = False
+    denied: set = field(default_factory=set)
+    capped: bool = False
+    peeks: list = field(default_factory=list)
+    slept: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.began = self.time
+
+    def now(self):
+        return self.time
+
+    def sleep(self, seconds):
+        assert seconds > 0
+        self.slept.append(seconds)
+        self.time += seconds
+
+    @property
+    def elapsed(self):
+        return self.time - self.began
+
+    def paused(self):
+        if self.away:
+            raise DatabaseUnavailableError("postgresql at db:5432 does not answer")
+        if "everything" in self.denied:
+            raise AccessDeniedError("no login")
+        return self.held
+
+    def peek(self, pipeline):
+        self.peeks.append((pipeline.name, round(self.elapsed, 6)))
+        if pipeline.name in self.denied:
+            raise AccessDeniedError(f"no right on {pipeline.name}")
+        if pipeline.name in self.missing:
+            raise QueueNotFoundError(pipeline.input_queue)
+        if self.elapsed >= self.at.get(pipeline.name, 0.0):
+            return Peeked(self.waiting.get(pipeline.name, 0), self.capped)
+        return Peeked(0)
+
+    def runs(self, pipeline):
+        return self.working.get(pipeline.name, Runs())
+
+    def due(self, pipeline):
+        return pipeline.name in self.due_names
+
+    def tick(self, *pipelines, cursor=Cursor(), budget=BUDGET):  # noqa: B008 - frozen
+        self.began = self.time
+        self.peeks.clear()
+        return tick(pipelines, self, cursor, now=self.now, sleep=self.sleep, budget_seconds=budget)
+
+
+def test_a_message_that_waits_is_answered_at_once():
+    world = World(waiting={"orders": 5})
+    outcome = world.tick(pipeline())
+    assert [(start.pipeline.name, start.slots, start.waiting) for start in outcome.starts] == [("orders", 2, 5)]
+    assert world.slept == []
+    assert outcome.said == ("orders: 5 messages wait, 0 receivers at work",)
+
+
+def test_a_tick_returns_the_moment_something_waits():
+    world = World(waiting={"orders": 1}, at={"orders": 7.0})
+    outcome = world.tick(pipeline())
+    assert len(outcome.starts) == 1
+    assert 7.0 <= world.elapsed < 8.01
+    assert world.slept == [1.0] * 7
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(0.1, 30, allow_nan=False), min_size=1, max_size=5),
+    st.floats(0, 50, allow_nan=False),
+    st.one_of(st.none(), st.floats(0, 60, allow_nan=False)),
+)
+def test_a_tick_stays_within_its_budget_whatever_the_peek_delays(delays, budget, message_at):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.warn", lambda *_, **__: None)
+        pipelines = [pipeline(f"p{n}", peek_delay=delay) for n, delay in enumerate(delays)]
+    world = World(waiting={"p0": 1}, at={"p0": 1e9 if message_at is None else message_at})
+    outcome = world.tick(*pipelines, budget=budget)
+    assert world.elapsed <= budget + 1e-6
+    if message_at is not None and message_at + delays[0] < budget:
+        assert len(outcome.starts) == 1
+        assert world.elapsed <= message_at + delays[0] + 1e-3
+
+
+def test_an_idle_tick_tells_of_every_queue_and_peeks_about_once_a_second():
+    world = World()
+    outcome = world.tick(pipeline("orders"), pipeline("returns"))
+    assert outcome.starts == ()
+    assert outcome.said == ("orders: nothing waits", "returns: nothing waits")
+    assert 39 <= len(world.peeks) / 2 <= 41
+
+
+def test_every_queue_is_peeked_at_with_its_own_delay():
+    world = World()
+    world.tick(pipeline("fast", peek_delay=0.5), pipeline("slow", peek_delay=4.0), budget=11.9)
+    assert [at for name, at in world.peeks if name == "slow"] == [0, 4, 8]
+    assert [at for name, at in world.peeks if name == "fast"] == [n / 2 for n in range(24)]
+
+
+def test_a_tick_without_time_peeks_once():
+    world = World(waiting={"orders": 3})
+    assert len(world.tick(pipeline("orders"), pipeline("returns"), budget=0).starts) == 1
+    assert [name for name, _ in world.peeks] == ["orders", "returns"]
+
+
+def test_without_pipelines_a_tick_ends_at_once():
+    world = World()
+    assert world.tick().said == ()
+    assert world.slept == []
+
+
+def test_all_queues_with_messages_are_answered_in_one_tick():
+    world = World(waiting={"orders": 1, "returns": 1})
+    outcome = world.tick(pipeline("orders"), pipeline("quiet"), pipeline("returns"))
+    assert [start.pipeline.name for start in outcome.starts] == ["orders", "returns"]
+
+
+def test_a_paused_pipeline_gets_no_run_and_the_tick_says_so():
+    world = World(waiting={"orders": 5}, held={"orders"})
+    outcome = world.tick(pipeline("orders"), pipeline("returns"))
+    assert outcome.starts == ()
+    assert outcome.said == ("orders is paused", "returns: nothing waits")
+    assert {name for name, _ in world.peeks} == {"returns"}
+
+
+def test_a_pipeline_that_is_resumed_during_a_tick_is_answered_in_it():
+    world = World(waiting={"orders": 5}, held={"orders"})
+
+    def sleep(seconds):
+        World.sleep(world, seconds)
+        world.held = set() if world.elapsed >= 3 else {"orders"}
+
+    outcome = tick([pipeline()], world, Cursor(), now=world.now, sleep=sleep, budget_seconds=BUDGET)
+    assert len(outcome.starts) == 1
+    assert world.elapsed == pytest.approx(3.0)
+
+
+def test_a_missing_queue_is_named_with_the_command_that_installs_it_and_the_others_go_on():
+    world = World(waiting={"returns": 1}, missing={"orders"})
+    outcome = world.tick(pipeline("orders"), pipeline("returns"))
+    assert [start.pipeline.name for start in outcome.starts] == ["returns"]
+    assert "queue-pipeline install orders" in outcome.said[0]
+
+
+def test_a_database_that_is_away_is_told_once_and_tried_again_after_growing_waits():
+    world = World(away=True)
+    outcome = world.tick(pipeline())
+    assert outcome.said == ("the database is away: postgresql at db:5432 does not answer; next try in 1 s",)
+    assert world.elapsed == 0
+    waits = []
+    for _ in range(8):
+        outcome = world.tick(pipeline(), cursor=Cursor.load(outcome.cursor.dump()))
+        waits.append(world.elapsed)
+        assert outcome.starts == ()
+        assert outcome.said == (f"the database is still away after {outcome.cursor.database_failures} tries",)
+    assert waits == [1, 2, 4, 8, 16] + [LONGEST_DATABASE_BACKOFF_SECONDS] * 3
+
+
+def test_a_login_that_is_refused_is_told_and_tried_again_later():
+    world = World(denied={"everything"})
+    outcome = world.tick(pipeline())
+    assert outcome.said == ("the database refuses access: no login; next try in 1 s",)
+    assert outcome.cursor.database_failures == 1
+
+
+def test_a_queue_that_may_not_be_read_is_told_and_the_others_go_on():
+    world = World(waiting={"returns": 1}, denied={"orders"})
+    outcome = world.tick(pipeline("orders"), pipeline("returns"))
+    assert [start.pipeline.name for start in outcome.starts] == ["returns"]
+    assert outcome.said[0] == "no right on orders"
+
+
+def test_a_backoff_longer_than_the_tick_is_sat_out_over_several_ticks_without_a_try():
+    cursor = Cursor(database_failures=7, database_retry_at=1_000_025.0)
+    world = World(away=True)
+    for _ in range(2):
+        outcome = world.tick(pipeline(), cursor=cursor, budget=10)
+        assert outcome.cursor == cursor
+        assert world.elapsed == 10
+    outcome = world.tick(pipeline(), cursor=cursor, budget=10)
+    assert world.elapsed == 5
+    assert outcome.cursor.database_failures == 8
+
+
+def test_a_database_that_is_back_is_peeked_at_again_and_what_failed_is_forgotten():
+    world = World(away=True)
+    cursor = world.tick(pipeline()).cursor
+    world.away, world.waiting = False, {"orders": 2}
+    outcome = world.tick(pipeline(), cursor=cursor)
+    assert len(outcome.starts) == 1
+    assert (outcome.cursor.database_failures, outcome.cursor.database_retry_at) == (0, 0.0)
+    world.away = True
+    assert "is away: postgresql" in world.tick(pipeline(), cursor=outcome.cursor).said[0]
+
+
+@pytest.mark.parametrize(("failed", "wait"), [(2, 5), (3, 10), (5, 40), (30, 300)])
+def test_a_pipeline_whose_runs_keep_failing_is_tried_again_after_a_growing_wait(failed, wait):
+    world = World(waiting={"orders": 5})
+    world.working["orders"] = Runs(0, failed, world.time - wait + 3)
+    outcome = world.tick(pipeline(), budget=2)
+    assert outcome.starts == ()
+    assert outcome.said[0].startswith(f"orders: the last {failed} runs failed; next try in ")
+    assert outcome.said[0].endswith("5 messages wait")
+    world.time += 2
+    assert len(world.tick(pipeline(), budget=2).starts) == 1
+
+
+def test_one_failed_run_is_tried_again_at_once():
+    world = World(waiting={"orders": 5})
+    world.working["orders"] = Runs(0, 1, world.time)
+    assert len(world.tick(pipeline()).starts) == 1
+
+
+def test_a_full_house_starts_nothing_and_says_who_is_at_work():
+    world = World(waiting={"orders": 1_000}, working={"orders": Runs(2)}, capped=True)
+    outcome = world.tick(pipeline(), budget=3)
+    assert outcome.starts == ()
+    assert outcome.said == ("orders: 1,000 or more messages wait, 2 receivers at work",)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["pending", "ramp_up", "fixed"]),
+    st.integers(1, 12),
+    st.data(),
+    st.lists(st.tuples(st.integers(0, 400), st.booleans(), st.integers(0, 3)), min_size=1, max_size=25),
+)
+def test_no_sequence_of_ticks_has_more_batches_in_work_than_are_allowed(policy, most, data, peeks):
+    per_run = data.draw(st.integers(1, most))
+    declared = pipeline(concurrency_policy=policy, max_concurrency=most, batches_per_run=per_run, batch_messages=50)
+    world, cursor, runs = World(), Cursor(), []
+    for waiting, capped, ended in peeks:
+        del runs[:ended]
+        world.waiting, world.capped = {"orders": waiting}, capped
+        world.working = {"orders": Runs(sum(runs))}
+        outcome = world.tick(declared, cursor=cursor, budget=0)
+        started = [start.slots for start in outcome.starts]
+        assert all(0 < slots <= per_run for slots in started)
+        runs += started
+        assert sum(runs) <= most
+        cursor = Cursor.load(outcome.cursor.dump())
+        world.time += 1
+
+
+def test_a_run_may_grow_with_its_queue_unless_the_policy_counts_receivers_itself():
+    world = World(waiting={"orders": 1})
+    slots = {
+        policy: [start.slots for start in world.tick(pipeline(max_concurrency=4, concurrency_policy=policy)).starts]
+        for policy in ("pending", "fixed", "ramp_up")
+    }
+    assert slots == {"pending": [4], "fixed": [4], "ramp_up": [1]}
+
+
+def test_the_memory_of_ramp_up_survives_from_tick_to_tick():
+    declared = pipeline(concurrency_policy="ramp_up", max_concurrency=3)
+    world, cursor, receivers = World(waiting={"orders": 9}), Cursor(), []
+    for _ in range(12):
+        outcome = world.tick(declared, cursor=cursor, budget=0)
+        cursor = Cursor.load(outcome.cursor.dump())
+        receivers.append(cursor.ramp_up["orders"].receivers)
+        world.time += 1
+    assert receivers == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3]
+    world.waiting = {}
+    outcome = world.tick(declared, cursor=cursor, budget=20)
+    assert outcome.cursor.ramp_up["orders"].receivers == 1
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.text(), st.builds(RampUp, st.integers(0, 9), st.integers(0, 9), st.integers(1, 64))),
+    st.integers(0, 50),
+    st.floats(0, 2e9),
+    st.dictionaries(st.text(), st.tuples(st.floats(0, 2e9), st.text())),
+)
+def test_a_cursor_is_the_same_after_it_was_stored(ramp_up, failures, retry_at, observed):
+    cursor = Cursor(ramp_up, failures, retry_at, observed)
+    assert Cursor.load(cursor.dump()) == cursor
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+almost_cursors = st.dictionaries(
+    st.sampled_from(["ramp_up", "database_failures", "database_retry_at", "observed", "other"]),
+    json_values | st.dictionaries(st.just("orders"), json_values | st.dictionaries(st.just("successes"), json_values)),
+)
+
+
+@settings(deadline=None)
+@given(st.none() | st.text() | (json_values | almost_cursors).map(json.dumps))
+def test_a_cursor_that_cannot_be_read_is_forgotten_and_the_tick_goes_on(text):
+    cursor = Cursor.load(text)
+    world = World(waiting={"orders": 1})
+    assert len(world.tick(pipeline(concurrency_policy="ramp_up"), cursor=cursor).starts) == 1
+    world.away = True
+    world.tick(pipeline(), cursor=cursor, budget=0).cursor.dump()
+
+
+def test_delayed_messages_that_are_due_ask_for_their_mover_at_once():
+    world = World(due_names={"returns"})
+    outcome = world.tick(pipeline("orders"), pipeline("returns"))
+    assert [each.name for each in outcome.move_due] == ["returns"]
+    assert outcome.starts == []
+    assert world.slept == []
+
+
+def test_a_wrong_estimate_ends_quietly_in_peek_mode():
+    """Another consumer took the messages: the run found nothing and ended, and the loop goes on peeking."""
+    world = World(waiting={"orders": 5})
+    cursor = world.tick(pipeline()).cursor
+    world.waiting, world.working = {"orders": 0}, {"orders": Runs(0, 0, None)}
+    outcome = world.tick(pipeline(), cursor=cursor)
+    assert outcome.starts == ()
+    assert outcome.said == ("orders: nothing waits",)

@@ -1,0 +1,122 @@
+import threading
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queue_pipeline.orchestration.metadata import of_run, sentence
+from queue_pipeline.processing.batch import BatchReport, FailedMessage
+from queue_pipeline.processing.figures import FAILED_KEPT, SLOWEST_KEPT, RunFigures, slowest
+
+
+def report(latencies=(), *, sent=0, failed=0, attempt=1, expired=0, table_rows=0, name="c"):
+    ids = pa.chunked_array([pa.array([f"{name}{at}" for at in range(len(latencies))], pa.string())])
+    return BatchReport(
+        claim_id=name,
+        attempt=attempt,
+        messages=len(latencies),
+        bytes=10 * len(latencies),
+        sent=sent,
+        failed=[FailedMessage(f"{name}{at}", None, "Refused", "no") for at in range(failed)],
+        expired=expired,
+        table_rows=table_rows,
+        read_seconds=0.25,
+        transform_seconds=0.5,
+        complete_seconds=0.125,
+        ids=ids,
+        latencies=pa.chunked_array([pa.array(latencies, pa.float64())]),
+    )
+
+
+def figures(*reports):
+    run = RunFigures()
+    run.start()
+    for each in reports:
+        run.add(each)
+    return run
+
+
+def test_a_run_adds_up_its_batches():
+    run = figures(
+        report([1.0, 2.0], sent=3, failed=1, attempt=2, expired=4, table_rows=5),
+        report([3.0], sent=1, attempt=1, expired=1),
+    )
+    assert (run.batches, run.messages, run.bytes, run.sent, run.failed) == (2, 3, 30, 4, 1)
+    assert (run.expired, run.table_rows, run.attempts) == (5, 5, 2)
+    assert (run.read_seconds, run.transform_seconds, run.complete_seconds) == (0.5, 1.0, 0.25)
+    assert run.messages_per_second > 0
+
+
+def test_latencies_are_told_over_all_batches_of_a_run():
+    run = figures(report([float(n) for n in range(1, 51)]), report([float(n) for n in range(51, 102)]))
+    assert (run.latency.p50, run.latency.p95, run.latency.longest) == (51, 96, 101)
+
+
+def test_messages_without_the_time_of_their_sending_are_left_out():
+    run = figures(report([None, 4.0, None]), report([None]))
+    assert (run.latency.p50, run.latency.longest) == (4.0, 4.0)
+    assert run.slowest == [("c1", 4.0)]
+    assert figures(report([None])).latency is None
+    assert figures(report([])).latency is None
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.floats(0, 1e6), max_size=8), max_size=5))
+def test_the_slowest_of_a_run_are_the_slowest_of_all_its_batches(batches):
+    run = figures(*(report(latencies, name=f"b{at}.") for at, latencies in enumerate(batches)))
+    everything = sorted((seconds for latencies in batches for seconds in latencies), reverse=True)
+    assert [seconds for _, seconds in run.slowest] == everything[:SLOWEST_KEPT]
+
+
+def test_only_some_failures_are_kept_and_all_are_counted():
+    run = figures(report(failed=15), report(failed=15))
+    assert (run.failed, len(run.failures)) == (30, FAILED_KEPT)
+
+
+def test_reports_of_several_threads_are_all_counted():
+    run = RunFigures()
+    run.start()
+    threads = [threading.Thread(target=lambda: [run.add(report([1.0])) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (run.batches, run.messages) == (200, 200)
+
+
+def test_a_run_without_batches_has_no_throughput():
+    run = RunFigures()
+    assert (run.busy_seconds, run.messages_per_second, run.latency) == (0.0, 0.0, None)
+    run.start()
+    assert run.busy_seconds == 0.0
+
+
+def test_ties_keep_their_order():
+    assert slowest([("a", 1.0), ("b", 2.0), ("c", 1.0)]) == [("b", 2.0), ("a", 1.0), ("c", 1.0)]
+
+
+def test_the_metadata_of_a_run_has_a_number_for_each_plot():
+    values = of_run(figures(report([1.0, 2.0], sent=2, failed=1)), "the queue is empty")
+    assert set(values) == {
+        "messages_in", "messages_out", "messages_failed", "messages_expired", "table_rows", "batches", "attempts",
+        "bytes_in", "messages_per_second", "busy_s", "read_s", "transform_s", "complete_s", "ended_because",
+        "latency_p50_s", "latency_p95_s", "latency_max_s", "slowest", "failed",
+    }  # fmt: skip
+    numbers = [value for name, value in values.items() if name not in ("ended_because", "slowest", "failed")]
+    assert all(isinstance(value, int | float) for value in numbers)
+    assert [record.data["id"] for record in values["failed"].records] == ["c0"]
+    assert [record.data["seconds"] for record in values["slowest"].records] == [2.0, 1.0]
+    assert "latency_p50_s" not in of_run(figures(report([None])), "")
+
+
+@pytest.mark.parametrize(
+    ("batch", "says"),
+    [
+        (report([1.0], sent=2), "batch c: 1 messages in, 2 out; read 0.25 s, transform 0.50 s, complete 0.12 s"),
+        (report([1.0], failed=1, expired=2, table_rows=3), "1 messages in, 0 out, 1 failed, 2 expired, 3 table rows;"),
+        (report([1.0], attempt=2), "batch c (attempt 2): "),
+    ],
+)
+def test_a_batch_is_told_in_one_line(batch, says):
+    assert says in sentence(batch)

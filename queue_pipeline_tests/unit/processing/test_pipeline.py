@@ -1,0 +1,194 @@
+"""What a declaration refuses, by the name of the pipeline and of the field."""
+
+import functools
+
+import pytest
+from pyspark.sql import functions as F
+
+from queue_pipeline.processing import outcomes
+from queue_pipeline.processing.destinations import literal_destinations
+from queue_pipeline.processing.outcomes import Results, each, reply, send
+from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.transport import TransactionMode
+from queue_pipeline.transport.errors import ConfigurationError
+
+
+def passing(messages):
+    return messages
+
+
+def declare(**options):
+    return QueuePipeline(**{"name": "orders", "input_queue": "orders", "transform": passing, **options})
+
+
+def test_a_queue_and_a_function_are_a_pipeline():
+    pipeline = declare()
+    assert pipeline.queues == ("orders", "error")
+    assert pipeline.transaction_mode is TransactionMode.SENDS_ATOMIC_WITH_RECEIVE
+    assert (pipeline.peek_delay, pipeline.linger_seconds, pipeline.concurrency_policy) == (1.0, 10.0, "pending")
+    assert (pipeline.slots, pipeline.endpoint_name) == (2, "orders")
+
+
+def test_queues_are_named_once_each_the_input_first():
+    pipeline = declare(output_queues=["b", Output(queue="a"), "error"], audit_queue="audit")
+    assert pipeline.queues == ("orders", "b", "a", "error", "audit")
+    assert pipeline.output("a") == Output(queue="a")
+    assert pipeline.output("orders") is None
+
+
+def test_a_run_has_as_many_batches_in_work_as_are_allowed_in_all_unless_it_says_otherwise():
+    assert declare(max_concurrency=6).slots == 6
+    assert declare(max_concurrency=6, batches_per_run=2).slots == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("name", "Orders", "string_pattern|pattern"),
+        ("name", "1st", "pattern"),
+        ("name", "a-b", "pattern"),
+        ("name", "a" * 61, "60 characters"),
+        ("input_queue", "", "at least 1 character"),
+        ("error_queue", "", "at least 1 character"),
+        ("audit_queue", "", "at least 1 character"),
+        ("endpoint", "", "at least 1 character"),
+        ("peek_delay", 0.05, "greater than or equal to 0.1"),
+        ("peek_delay", "soon", "valid number"),
+        ("batch_messages", 0, "greater than or equal to 1"),
+        ("batch_messages", 1_000_001, "less than or equal to 1000000"),
+        ("batch_bytes", 0, "greater than or equal to 1"),
+        ("max_concurrency", 0, "greater than or equal to 1"),
+        ("max_concurrency", 65, "less than or equal to 64"),
+        ("batches_per_run", 3, "more than max_concurrency"),
+        ("transaction_mode", "exactly", "transaction_scope"),
+        ("concurrency_policy", "greedy", "'pending', 'ramp_up' or 'fixed'"),
+        ("linger_seconds", -1, "greater than or equal to 0"),
+        ("max_run_seconds", 0, "greater than 0"),
+        ("lease_seconds", 1, "greater than or equal to 5"),
+        ("output_queues", ["a", "b", "a"], "a is named more than once"),
+        ("output_queues", [{"queue": "a", "ttl": 5}], "Extra inputs are not permitted"),
+        ("output_queues", [{"queue": "a", "time_to_live": 0}], "greater than 0"),
+        ("output_queues", [5], "valid dictionary or instance of Output"),
+        ("transform", "price", "callable"),
+        ("transform", lambda: None, "function of one argument"),
+        ("transform", lambda messages, more: None, "function of one argument"),
+        ("body_schema", 5, "body schema 5 is not usable"),
+        ("body_schema", "id strin", "strin"),
+        ("peek_dealy", 1, "Extra inputs are not permitted"),
+    ],
+)
+def test_a_bad_field_is_refused_by_name(field, value, says):
+    with pytest.raises(ConfigurationError) as caught:
+        declare(**{field: value})
+    told = str(caught.value)
+    name = repr(value) if field == "name" else "'orders'"
+    assert told.startswith(f"pipeline {name} cannot be loaded: ")
+    assert field in told
+    assert any(words in told for words in says.split("|"))
+
+
+@pytest.mark.parametrize("field", ["name", "input_queue", "transform"])
+def test_a_field_that_is_missing_is_named(field):
+    values = {"name": "orders", "input_queue": "orders", "transform": passing}
+    del values[field]
+    with pytest.raises(ConfigurationError, match=f"{field}: Field required"):
+        QueuePipeline(**values)
+
+
+def test_all_problems_are_told_at_once():
+    with pytest.raises(ConfigurationError, match=r"peek_delay: .*; batch_messages: |batch_messages: .*; peek_delay: "):
+        declare(peek_delay=0, batch_messages=0)
+
+
+def test_an_empty_output_queue_is_refused_in_one_line():
+    with pytest.raises(ConfigurationError) as caught:
+        declare(output_queues=["billing", ""])
+    assert "output_queues.1" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "queues",
+    [{"error_queue": "orders"}, {"audit_queue": "orders"}, {"audit_queue": "error"}],
+)
+def test_input_error_and_audit_queue_are_different_queues(queues):
+    with pytest.raises(ConfigurationError, match="input_queue, error_queue and audit_queue must be different queues"):
+        declare(**queues)
+
+
+def test_a_long_peek_delay_is_warned_of_and_a_usual_one_is_not():
+    with pytest.warns(UserWarning, match=r"a peek delay of 11\.0 s"):
+        assert declare(peek_delay=11).peek_delay == 11
+    assert declare(peek_delay=10).peek_delay == 10
+
+
+def test_a_declaration_does_not_change():
+    with pytest.raises(Exception, match="frozen"):
+        declare().name = "other"
+
+
+@pytest.mark.parametrize("mode", [mode.value for mode in TransactionMode])
+def test_a_mode_is_named_as_in_the_documentation(mode):
+    assert declare(transaction_mode=mode).transaction_mode.value == mode
+
+
+def misspelt(messages):
+    return messages.select("origin", each(send("biling", body=F.col("body")), send("shipping", body=F.col("body"))))
+
+
+def test_a_misspelt_destination_is_refused_before_any_message_is_taken():
+    with pytest.raises(ConfigurationError) as caught:
+        declare(transform=misspelt, output_queues=["billing", "shipping"])
+    assert "pipeline 'orders'" in str(caught.value)
+    assert "it sends to biling, which is not among output_queues (billing, shipping)" in str(caught.value)
+    assert declare(transform=misspelt, output_queues=["biling", "shipping"]).output("biling")
+
+
+def test_a_destination_without_any_output_queue_is_refused():
+    with pytest.raises(ConfigurationError, match=r"not among output_queues \(none\)"):
+        declare(transform=misspelt)
+
+
+CHOSEN = "chosen"
+
+
+def every_way(messages):
+    first = messages.select("origin", each(send("one", body=F.col("body")), reply(body=F.col("body"))))
+    named = messages.select("origin", each(outcomes.send(queue="two", body=F.col("body"))))
+    computed = messages.select("origin", each(send(CHOSEN, body=F.col("body")), send(F.col("id"), body=F.col("body"))))
+    return Results({"three": first, CHOSEN: named}, failures=computed)
+
+
+def keyword(messages):
+    return outcomes.Results(sends={"four": messages})
+
+
+@functools.wraps(every_way)
+def wrapped(messages):
+    return every_way(messages)
+
+
+class Callable:
+    def __call__(self, messages):
+        return messages.select("origin", each(send("five", body=F.col("body"))))
+
+
+def test_destinations_written_as_literals_are_found():
+    assert literal_destinations(every_way) == {"one", "two", "three"}
+    assert literal_destinations(wrapped) == {"one", "two", "three"}
+    assert literal_destinations(keyword) == {"four"}
+    assert literal_destinations(lambda messages: messages.select("origin", each(send("six", body="x")))) == {"six"}
+
+
+def test_a_function_without_source_has_no_literals():
+    made = {}
+    exec("def transform(messages):\n    return send('seven')", made)
+    assert literal_destinations(made["transform"]) == set()
+    assert literal_destinations(len) == set()
+    assert literal_destinations(functools.partial(every_way)) == set()
+    assert literal_destinations(Callable()) == set()
+
+
+def test_a_callable_object_and_a_partial_function_are_transforms_too():
+    assert declare(transform=Callable()).transform is not None
+    assert declare(transform=functools.partial(every_way)).transform is not None

@@ -1,0 +1,94 @@
+"""`queue-pipeline spark` without a Spark: what it finds, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from queue_pipeline.cli import warm_spark
+from queue_pipeline_tests.support.command_line import run
+from queue_pipeline_tests.support.waiting import eventually
+
+TOKEN = "5ecret-token"
+# Its command line is all that tells a Spark server from another process.
+SERVER = [
+    sys.executable,
+    "-c",
+    "import time; time.sleep(600)",
+    "org.apache.spark.sql.connect.service.SparkConnectServer",
+]
+
+
+@pytest.fixture
+def discovery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "connect.json"
+    monkeypatch.setenv("SPARK_LOCAL_CONNECT_DISCOVERY", str(path))
+    monkeypatch.delenv("QUEUE_PIPELINE_SPARK", raising=False)
+    return path
+
+
+def record(path: Path, pid: int) -> None:
+    told = {"host": "localhost", "port": 15002, "token": TOKEN, "pid": pid, "spark_version": "4.3.0"}
+    path.write_text(json.dumps(told))
+
+
+def test_where_no_server_was_started_none_is_found(discovery: Path) -> None:
+    assert run("spark", "status", "--json").json == {"setting": "warm:local[*]", "server": None}
+    assert "no Spark server is kept warm" in run("spark", "status").out
+    assert run("spark", "stop").out == "no Spark server was running\n"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "host": "h", "port": 1, "spark_version": "4"}'])
+def test_a_file_that_says_nothing_is_no_server(discovery: Path, text: str) -> None:
+    discovery.write_text(text)
+    assert warm_spark.find() is None
+
+
+def test_a_process_that_is_something_else_is_no_server(discovery: Path) -> None:
+    record(discovery, os.getpid())
+    assert warm_spark.find() is None
+    assert run("spark", "stop").out == "no Spark server was running\n"
+
+
+def test_a_server_is_shown_without_its_token_and_stopped(discovery: Path) -> None:
+    with subprocess.Popen(SERVER) as server:
+        record(discovery, server.pid)
+        eventually(warm_spark.find)
+        shown = run("spark", "status")
+        assert f"warm at sc://localhost:15002: process {server.pid}" in shown.out
+        found = run("spark", "status", "--json")
+        assert found.json["server"]["memory_bytes"] > 1_000_000
+        assert TOKEN not in shown.out + found.out
+        assert run("spark", "stop").out == f"stopped Spark, process {server.pid}\n"
+    assert server.returncode == -15
+    assert warm_spark.find() is None
+
+
+def test_only_a_setting_that_keeps_a_server_can_start_one(discovery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUEUE_PIPELINE_SPARK", "sc://cluster:15002")
+    refused = run("spark", "start")
+    assert refused.code == 2
+    assert "keeps no server of its own; use for example warm:local[*]" in refused.error
+
+
+def test_commands_that_need_neither_load_neither_dagster_nor_spark(tmp_path: Path) -> None:
+    look = (
+        "import sys; from queue_pipeline.cli import main; "
+        "codes = [main(line.split()) for line in ('example install', 'example send --count 5', 'status --json')]; "
+        "heavy = {'dagster', 'pyspark', 'pandas', 'pyarrow'} & set(sys.modules); "
+        "sys.exit(f'{codes} {heavy}' if any(codes) or heavy else 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", look], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_group_without_a_command_shows_its_help() -> None:
+    for group in ("spark", "example"):
+        shown = run(group)
+        assert shown.code == 2
+        assert "Commands:" in shown.err

@@ -1,0 +1,166 @@
+"""The demo's decisions: where it keeps things, what it counts, and what it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from queue_pipeline.demo import processes
+from queue_pipeline.demo.command import main
+from queue_pipeline.demo.dagster_ui import DagsterUi, Run, free_port
+from queue_pipeline.demo.figures import Figures
+from queue_pipeline.demo.processes import Processes
+from queue_pipeline.demo.workplace import DemoError, Workplace, tail
+from queue_pipeline_tests.support.waiting import eventually
+
+
+def test_a_demo_has_a_database_a_dagster_and_a_spark_of_its_own(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    made = place.environment({"QUEUE_PIPELINE_DATABASE": "postgresql://production", "PATH": "/bin"})
+    assert made["QUEUE_PIPELINE_DATABASE"] == f"sqlite:///{tmp_path}/queues.db"
+    assert made["DAGSTER_HOME"] == str(tmp_path / "dagster")
+    assert made["SPARK_LOCAL_CONNECT_DISCOVERY"] == str(tmp_path / "spark" / "connect.json")
+    assert made["PATH"] == "/bin"
+    assert place.owns_spark({})
+
+
+def test_a_spark_that_the_environment_names_is_used_and_left_alone(tmp_path: Path) -> None:
+    place, given = Workplace(tmp_path), {"SPARK_LOCAL_CONNECT_DISCOVERY": "elsewhere.json"}
+    assert place.environment(given)["SPARK_LOCAL_CONNECT_DISCOVERY"] == "elsewhere.json"
+    assert not place.owns_spark(given)
+    assert not place.owns_spark({"QUEUE_PIPELINE_SPARK": "sc://cluster:15002"})
+
+
+def test_a_second_demo_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with Workplace(tmp_path).occupied(), pytest.raises(DemoError, match="already"), Workplace(tmp_path).occupied():
+        pass
+    with Workplace(tmp_path).occupied():
+        pass
+
+
+def test_starting_afresh_removes_what_is_the_demos_and_nothing_else(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.prepare()
+    for name in ("queues.db", "queues.db-wal", "dagster.log", "letters.txt"):
+        (tmp_path / name).write_text("x")
+    place.clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
+
+
+def test_every_order_is_accounted_for() -> None:
+    before = Figures(5, 10, 10, 1, 10, Decimal(100))
+    assert Figures(0, 110, 110, 6, 110, Decimal(200)).complete(before, 100)
+    assert Figures(40, 70, 70, 6, 70, Decimal(200)).complete(before, 100)
+    for wrong in (
+        Figures(0, 109, 109, 6, 109, Decimal(200)),  # one is lost
+        Figures(0, 111, 111, 6, 111, Decimal(200)),  # one is doubled
+        Figures(0, 110, 109, 6, 110, Decimal(200)),  # sent to one queue only
+        Figures(0, 110, 110, 6, 109, Decimal(200)),  # not added up
+    ):
+        assert not wrong.complete(before, 100)
+
+
+def test_what_happened_is_told_for_this_time_and_in_all() -> None:
+    before = Figures(0, 10, 10, 1, 10, Decimal("100.00"))
+    rows = Figures(0, 1010, 1010, 3, 1010, Decimal("1100.50")).rows(before, 1002, 3.21)
+    assert ("orders sent", "1,002", "") in rows
+    assert ("invoices in billing", "1,000", "1,010") in rows
+    assert ("bad orders in error", "2", "3") in rows
+    assert ("revenue in order_totals", "1,000.50", "1,100.50") in rows
+    assert ("seconds from sent to processed", "3.2", "") in rows
+
+
+def test_another_port_is_found_when_the_usual_one_is_taken() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert free_port(port) not in (port, 0)
+    assert free_port(port) == port
+
+
+def test_pages_are_on_this_machine_only() -> None:
+    pages = DagsterUi(3000).pages(Run("abc", "SUCCESS"))
+    assert all(address.startswith("http://127.0.0.1:3000/") for address, _ in pages)
+    assert pages[-1][0].endswith("/runs/abc")
+    assert not DagsterUi(1).answers()
+
+
+@pytest.mark.parametrize(("status", "over"), [("SUCCESS", True), ("CANCELED", True), ("STARTED", False)])
+def test_a_run_is_over_when_it_ended(status: str, over: bool) -> None:
+    assert Run("abc", status).is_over is over
+
+
+# A child that a parent leaves behind in a session of its own, and that does not mind being asked to end.
+STUBBORN = """
+import signal, subprocess, sys, time
+if len(sys.argv) > 1:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)
+subprocess.Popen([sys.executable, __file__, "child"], start_new_session=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def stubborn(tmp_path: Path) -> list[str]:
+    script = tmp_path / "stubborn.py"
+    script.write_text(STUBBORN)
+    return [sys.executable, str(script)]
+
+
+def test_descendants_are_ended_wherever_they_went(
+    tmp_path: Path, stubborn: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "STERN_SECONDS", 1.0)
+    ours = Processes(tmp_path, os.environ)
+    started = ours.start(stubborn, tmp_path / "log")
+    eventually(lambda: len(ours.alive()) == 2)
+    assert ours.end() == []
+    assert ours.alive() == []
+    assert started.returncode == -signal.SIGINT
+
+
+def test_who_is_to_stay_stays_and_strangers_are_not_touched(tmp_path: Path) -> None:
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    ours = Processes(tmp_path, os.environ)
+    kept = ours.start(sleeper, tmp_path / "log", marked=False)
+    with subprocess.Popen(sleeper) as stranger:
+        assert ours.alive() == []
+        began = time.monotonic()
+        assert ours.end() == []
+        assert time.monotonic() - began < processes.POLITE_SECONDS
+        assert stranger.poll() is None
+        stranger.kill()
+    assert kept.poll() is not None
+
+
+def test_the_end_of_a_log_is_what_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("\n".join(map(str, range(100))))
+    assert tail(tmp_path / "log", 2) == "98\n99"
+    assert tail(tmp_path / "missing") == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--once", "--trickle"], "leave it out with --once"),
+        (["--messages", "0"], "not in the range"),
+        (["--nonsense"], "no such option"),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        assert main(arguments) == 2
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert told in capsys.readouterr().err.lower()

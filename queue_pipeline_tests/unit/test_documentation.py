@@ -1,0 +1,63 @@
+"""What the documentation shows is there: files, commands, settings, and a pipeline that can be declared as it says."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from queue_pipeline.cli.app import app
+from queue_pipeline.defs.orders import orders
+from queue_pipeline.orchestration.definitions import build_definitions
+from queue_pipeline.processing.pipeline import QueuePipeline
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs/pipelines.md", "docs/operations.md")]
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+@every_page
+def test_links_lead_to_files_that_are_there(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@every_page
+def test_every_command_that_is_shown_exists(page: Path) -> None:
+    for line in re.findall(r"queue-pipeline ((?:[a-z][a-z-]*\s?)+)", page.read_text()):
+        command: click.Command = app
+        for word in line.split():
+            if not isinstance(command, click.Group):
+                break
+            found = command.commands.get(word)
+            assert found is not None, f"queue-pipeline {line}"
+            command = found
+
+
+def test_every_field_of_a_pipeline_is_explained() -> None:
+    text = (ROOT / "docs/pipelines.md").read_text()
+    assert [name for name in QueuePipeline.model_fields if f"`{name}`" not in text] == []
+
+
+def test_every_job_and_sensor_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    made = build_definitions([orders], autostart=False)
+    names = {each.name for each in [*(made.jobs or ()), *(made.sensors or ())]}
+    assert {name for name in names if f"`{name}`" not in text} <= {"release_claims_of_cancelled_runs"}
+
+
+def test_the_pipeline_of_the_readme_can_be_declared(tmp_path: Path) -> None:
+    (block,) = re.findall(
+        r"```python\n(# queue_pipeline/defs/labels\.py\n.*?)```", (ROOT / "README.md").read_text(), re.S
+    )
+    module_file = tmp_path / "labels.py"
+    module_file.write_text(block)
+    spec = importlib.util.spec_from_file_location("labels", module_file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = build_definitions([orders, module.labels], autostart=False)
+    assert {"orders_pipeline", "write_labels_pipeline"} <= {job.name for job in made.jobs or ()}

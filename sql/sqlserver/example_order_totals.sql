@@ -1,0 +1,11 @@
+-- The example's own table: what was ordered a country and a day, added to by the pipeline `orders`.
+IF OBJECT_ID({table_text}, N'U') IS NULL
+BEGIN
+    CREATE TABLE {table} (
+        [country] varchar(2) NOT NULL,
+        [day] date NOT NULL,
+        [orders] bigint NOT NULL,
+        [revenue] decimal(18, 2) NOT NULL,
+        PRIMARY KEY ([country], [day])
+    );
+END
