@@ -24,6 +24,8 @@ MOST_COUNTED = 1_000
 OBSERVE_EVERY_SECONDS = 60.0
 OBSERVE_CHANGES_EVERY_SECONDS = 10.0
 RECENT_RUNS = 12
+LAST_BATCH_SECONDS = 3600.0
+"""How much longer than it may take batches a run is believed to be at work on its last one."""
 IN_FLIGHT = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -130,8 +132,11 @@ class _World:
 
     def runs(self, pipeline: QueuePipeline) -> Runs:
         tags = {names.PIPELINE_TAG: pipeline.name}
-        working = self._instance.get_runs(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
-        receivers = sum(_slots_of(run, pipeline) for run in working)
+        working = self._instance.get_run_records(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
+        # A run whose machine died stays "started" for ever; the others must not wait for it.
+        oldest = time.time() - pipeline.max_run_seconds - pipeline.lease_seconds - LAST_BATCH_SECONDS
+        alive = [record.dagster_run for record in working if record.create_timestamp.timestamp() > oldest]
+        receivers = sum(_slots_of(run, pipeline) for run in alive)
         failed, last = 0, None
         for record in self._instance.get_run_records(dg.RunsFilter(tags=tags), limit=RECENT_RUNS):
             status = record.dagster_run.status

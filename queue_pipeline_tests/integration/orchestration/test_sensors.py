@@ -12,7 +12,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.sensors import IN_FLIGHT
+from queue_pipeline.orchestration.sensors import IN_FLIGHT, LAST_BATCH_SECONDS
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines
@@ -156,6 +156,17 @@ def test_no_run_is_requested_while_as_many_are_in_flight_as_are_allowed(sqlite, 
     result = peek(sqlite, instance, declared)
     assert requested(result) == []
     assert told(result) == "orders: 5 messages wait, 4 receivers at work"
+
+
+def test_a_run_that_cannot_be_alive_any_more_is_not_counted(sqlite, instance, monkeypatch):
+    transport = sqlite.transport()
+    transport.install("orders", plain_queues=["billing", "error"])
+    fill(transport)
+    add_run(instance, STATUS.STARTED)
+    assert requested(peek(sqlite, instance)) == []
+    later = time.time() + 3600 + 300 + LAST_BATCH_SECONDS + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert len(requested(peek(sqlite, instance))) == 1
 
 
 def test_runs_of_other_pipelines_and_ended_ones_are_not_counted(sqlite, instance):
