@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from queue_pipeline.demo.workplace import DemoError
 
 HOST = "127.0.0.1"
 USUAL_PORT = 3000
@@ -37,9 +41,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class DagsterUi:
-    """Dagster's webserver at a port of this machine."""
+    """Dagster's webserver at a port of this machine, for the instance whose files are in `home`."""
 
     port: int
+    home: Path
 
     @property
     def address(self) -> str:
@@ -56,12 +61,21 @@ class DagsterUi:
         return pages if run is None else [*pages, (f"{self.address}/runs/{run.run_id}", "the first run")]
 
     def answers(self) -> bool:
-        """Whether it is up."""
+        """Whether it is up. Raises if it is somebody else's: they may have been quicker to take the port.
+
+        Without this look the demo would end the runs of another Dagster.
+        """
         try:
-            with urllib.request.urlopen(f"{self.address}/server_info", timeout=_TIMEOUT_SECONDS) as answer:
-                return bool(answer.status == 200)
+            told = str(self._ask("{ instance { info } }", {})["instance"]["info"])
+        except urllib.error.HTTPError:
+            told = ""
         except OSError:
             return False
+        except (ValueError, LookupError, TypeError):
+            told = ""
+        if str(self.home) not in told:
+            raise DemoError(f"port {self.port} was taken by another program meanwhile; start the demo again")
+        return True
 
     def runs(self, *, since: float | None = None, before: float | None = None, in_flight: bool = False) -> list[Run]:
         """Runs of the pipeline, the newest first."""
@@ -88,6 +102,8 @@ class DagsterUi:
         )
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
             told = json.load(answer)
+        if not isinstance(told, dict):
+            raise ValueError(f"no answer to a GraphQL query: {told!r}")
         if told.get("errors"):
             raise OSError(f"Dagster answers: {told['errors'][0]['message']}")
         data: dict[str, Any] = told["data"]

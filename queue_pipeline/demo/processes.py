@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "QUEUE_PIPELINE_DEMO"
-POLITE_SECONDS = 10.0
+POLITE_SECONDS = 6.0
+"""Dagster's code server waits for a tick in work, which may take longer than anybody wants to wait."""
 STERN_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 

@@ -52,6 +52,7 @@ class Story:
         self._processes = Processes(project_folder(), self._environment)
         self._transport = QueueTransport(place.database)
         self._ui: DagsterUi | None = None
+        self._ui_is_ours = False
         self._trickling = threading.Event()
 
     def tell(self) -> bool:
@@ -80,7 +81,7 @@ class Story:
     def end(self) -> None:
         """End everything that was started."""
         self._trickling.set()
-        if self._ui is not None and self._processes.alive():
+        if self._ui is not None and self._ui_is_ours and self._processes.alive():
             # Before Dagster goes: a run that is killed would count as running when the demo is started again.
             with suppress(OSError):
                 self._ui.terminate(self._ui.runs(in_flight=True))
@@ -112,7 +113,7 @@ class Story:
         if self._wishes.once:
             command = [program, "job", "execute", "-m", "queue_pipeline.definitions", "-j", JOB]
         else:
-            self._ui = DagsterUi(free_port())
+            self._ui = DagsterUi(free_port(), self._place.dagster_home)
             command = [program, "dev", "-h", "127.0.0.1", "-p", str(self._ui.port)]
         return self._processes.start(command, self._log(_DAGSTER))
 
@@ -126,6 +127,7 @@ class Story:
 
     def _wait_for_ui(self, ui: DagsterUi, dagster: subprocess.Popen[bytes], began: float) -> None:
         self._wait(ui.answers, dagster, "Dagster does not come up")
+        self._ui_is_ours = True
         # What an earlier demo left behind when it was killed would keep the peek loop from starting runs.
         ui.terminate(ui.runs(before=began, in_flight=True), dead=True)
         _say(f"Dagster is up at {ui.address}")

@@ -53,15 +53,20 @@ class Workplace:
         """The file about the demo's own Spark server."""
         return self.folder / "spark" / "connect.json"
 
+    @property
+    def dagster_home(self) -> Path:
+        """Dagster's own files."""
+        return self.folder / "dagster"
+
     def log(self, name: str) -> Path:
         """What a program says that the demo starts."""
         return self.folder / f"{name}.log"
 
     def prepare(self) -> None:
         """Make what has to be there."""
-        (self.folder / "dagster").mkdir(parents=True, exist_ok=True)
+        self.dagster_home.mkdir(parents=True, exist_ok=True)
         self.discovery.parent.mkdir(mode=0o700, exist_ok=True)
-        (self.folder / "dagster" / "dagster.yaml").write_text(DAGSTER_YAML)
+        (self.dagster_home / "dagster.yaml").write_text(DAGSTER_YAML)
 
     def clear(self) -> None:
         """Throw away what earlier demos left, and nothing that is not theirs."""
@@ -99,7 +104,7 @@ class Workplace:
         made = {
             **given,
             DATABASE_VARIABLE: self.database,
-            "DAGSTER_HOME": str(self.folder / "dagster"),
+            "DAGSTER_HOME": str(self.dagster_home),
             "QUEUE_PIPELINE_AUTOSTART": "1",
             "PYTHONWARNINGS": "ignore",
             "PYTHONUNBUFFERED": "1",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -88,10 +92,52 @@ def test_another_port_is_found_when_the_usual_one_is_taken() -> None:
 
 
 def test_pages_are_on_this_machine_only() -> None:
-    pages = DagsterUi(3000).pages(Run("abc", "SUCCESS"))
+    pages = DagsterUi(3000, Path("home")).pages(Run("abc", "SUCCESS"))
     assert all(address.startswith("http://127.0.0.1:3000/") for address, _ in pages)
     assert pages[-1][0].endswith("/runs/abc")
-    assert not DagsterUi(1).answers()
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """Another Dagster, or whatever else listens there."""
+
+    answer = b""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200 if self.answer else 404)
+        self.end_headers()
+        self.wfile.write(self.answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def stranger() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_the_ui_is_up_when_it_answers_for_the_demos_own_instance(
+    stranger: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = {"data": {"instance": {"info": f"base_dir: {tmp_path}/storage"}}}
+    monkeypatch.setattr(Stranger, "answer", json.dumps(told).encode())
+    assert DagsterUi(stranger, tmp_path).answers()
+    assert not DagsterUi(1, tmp_path).answers()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"<html>", b"[]", b"{}", b'{"data": {"instance": {"info": "base_dir: other"}}}']
+)
+def test_somebody_elses_ui_is_not_taken_for_the_demos_own(
+    stranger: int, answer: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Stranger, "answer", answer)
+    with pytest.raises(DemoError, match="taken by another program"):
+        DagsterUi(stranger, tmp_path).answers()
 
 
 @pytest.mark.parametrize(("status", "over"), [("SUCCESS", True), ("CANCELED", True), ("STARTED", False)])
