@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -51,9 +52,12 @@ def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: Claimed
             bodies = _Bodies(frame, pipeline.body_schema, batch.messages.num_rows)
         readable = bodies.readable if bodies else frame
         returned = check_returned(pipeline, readable, pipeline.transform(readable))
-        ready, failures = _collect(pipeline, batch, returned, sending)
-        tables = tuple(_rows(table) for table in returned.tables)
-        return Transformed(ready, [*(bodies.refused() if bodies else ()), *failures], tables)
+        # Planning takes longer than computing on a small batch, and one thread a query.
+        with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
+            tables = [others.submit(_rows, table) for table in returned.tables]
+            ready, failures = _collect(pipeline, batch, returned, sending)
+            rows = tuple(table.result() for table in tables)
+        return Transformed(ready, [*(bodies.refused() if bodies else ()), *failures], rows)
 
 
 class _Bodies:
