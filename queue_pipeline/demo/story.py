@@ -103,7 +103,7 @@ class Story:
     def _start_spark(self) -> subprocess.Popen[bytes] | None:
         if not keeps_warm(os.environ):
             return None
-        _say("starting Spark: 15 s when it is cold, longer on a slow machine")
+        _say("starting Spark: half a minute when it is cold, longer on a busy machine")
         command = [sys.executable, "-m", "queue_pipeline.cli", "spark", "start"]
         marked = self._place.owns_spark(os.environ)
         return self._processes.start(command, self._log("spark"), marked=marked)

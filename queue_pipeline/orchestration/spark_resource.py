@@ -10,6 +10,7 @@ from typing import Any
 from dagster_pyspark import LazyPySparkResource
 from dagster_spark import utils
 from pydantic import PrivateAttr
+from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.spark_session import check_reachable, prepare_environment
@@ -23,7 +24,7 @@ RETRIES = 6
 
 def _give_up_soon(session: Any) -> None:
     """Let a server that died be noticed in seconds: the client would try for ten minutes, and again at exit."""
-    if hasattr(session, "client"):
+    if is_remote():
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
         policy = DefaultPolicy(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -13,18 +12,9 @@ from queue_pipeline.processing.destinations import literal_destinations
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from queue_pipeline.processing.outcomes import Results
-
-    Transform = Callable[[DataFrame], "DataFrame | Results"]
-
 SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0
 LONGEST_NAME = 60
-
-logger = logging.getLogger(__name__)
 
 ConcurrencyPolicy = Literal["pending", "ramp_up", "fixed"]
 

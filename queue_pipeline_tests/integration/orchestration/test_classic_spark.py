@@ -1,0 +1,36 @@
+"""The worked example without Spark Connect: a session inside the run, as on a cluster's driver."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from queue_pipeline.example import shop
+from queue_pipeline.example.orders import good_orders, order_body, order_message
+
+COMMAND = [str(Path(sys.executable).with_name("dagster")), "job", "execute", "-m", "queue_pipeline.definitions"]
+
+
+@pytest.mark.slow
+def test_a_classic_session_processes_the_same_orders(sqlite, tmp_path):
+    transport = sqlite.transport()
+    shop.install(transport)
+    orders = good_orders(3)
+    transport.send("orders", [order_message(order_body(next(orders))) for _ in range(20)])
+    transport.send("orders", order_message(b'{"OrderId": "bad"}'))
+    settings = {
+        "QUEUE_PIPELINE_DATABASE": sqlite.url,
+        "QUEUE_PIPELINE_SPARK": "local[2]",
+        "DAGSTER_HOME": str(tmp_path),
+        "PYTHONWARNINGS": "ignore",
+    }
+    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    outcome = subprocess.run(
+        [*COMMAND, "-j", "orders_pipeline"], env={**os.environ, **settings}, capture_output=True, text=True, timeout=280
+    )
+    assert outcome.returncode == 0, outcome.stderr[-5000:]
+    assert [transport.peek(queue) for queue in ("orders", "billing", "shipping", "error")] == [0, 20, 20, 1]
+    assert sum(total.orders for total in shop.totals(transport)) == 20
+    assert transport.claims.list() == []
