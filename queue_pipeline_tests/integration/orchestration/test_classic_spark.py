@@ -26,9 +26,11 @@ def test_a_classic_session_processes_the_same_orders(sqlite, tmp_path):
         "DAGSTER_HOME": str(tmp_path),
         "PYTHONWARNINGS": "ignore",
     }
+    # A process with a Connect session passes its mode on to those that it starts.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     outcome = subprocess.run(
-        [*COMMAND, "-j", "orders_pipeline"], env={**os.environ, **settings}, capture_output=True, text=True, timeout=280
+        [*COMMAND, "-j", "orders_pipeline"], env={**inherited, **settings}, capture_output=True, text=True, timeout=280
     )
     assert outcome.returncode == 0, outcome.stderr[-5000:]
     assert [transport.peek(queue) for queue in ("orders", "billing", "shipping", "error")] == [0, 20, 20, 1]
