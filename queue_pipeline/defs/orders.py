@@ -18,7 +18,7 @@ Money = Annotated[Decimal, Field(max_digits=12, decimal_places=2, gt=0)]
 TAX_PERCENT = {"AT": 20, "DE": 19, "FR": 20, "IT": 22, "NL": 21, "PL": 23}
 VOLUME_DISCOUNT_PERCENT = ((100, 12), (20, 5))
 FREE_SHIPPING_FROM, SHIPPING, EXPRESS = 15_000, 690, 1_450
-"""In cents, as all amounts until they are written: whole numbers are exact, and a tenth of the work of decimals."""
+"""In cents, as all amounts until they are written: whole numbers are exact and need no wide decimals."""
 
 
 class Line(BaseModel):

@@ -12,7 +12,7 @@ from queue_pipeline.processing.batch import BatchReport
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import QueueNotFoundError
+from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.status import QueueStatus
 
 LONGEST_ERROR = 300
@@ -122,10 +122,15 @@ def queue_observation(
 
 
 def observe_queues(context: dg.OpExecutionContext, transport: QueueTransport, pipeline: QueuePipeline) -> None:
-    """Record the queues of a pipeline as they are at the end of a run."""
+    """Record the queues of a pipeline as they are at the end of a run, whose outcome does not depend on it."""
     for queue in pipeline.queues:
         error_queue = pipeline.error_queue if queue == pipeline.input_queue else None
-        if (observation := queue_observation(transport, queue, error_queue)) is not None:
+        try:
+            observation = queue_observation(transport, queue, error_queue)
+        except QueuePipelineError as error:
+            context.log.warning(f"queue {queue} could not be observed: {error}")
+            continue
+        if observation is not None:
             context.log_event(observation)
 
 

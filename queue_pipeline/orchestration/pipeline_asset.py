@@ -10,7 +10,7 @@ from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.batch import BatchProcessor, BatchReport
-from queue_pipeline.processing.drain import Drain, Drained
+from queue_pipeline.processing.drain import Drain, Drained, take_batch
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
@@ -54,13 +54,13 @@ def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
                     f"{pipeline.name} is paused by {pause.by}; resume: queue-pipeline resume {pipeline.name}"
                 )
                 return
-            drain = Drain(pipeline, database, names.owner(context.run_id), _never, slots=1, on_taken=claims.append)
+            owner = names.owner(context.run_id)
             try:
-                while len(claims) < _slots(context, pipeline) and drain.take():
-                    pass
+                while len(claims) < _slots(context, pipeline) and (claim := take_batch(pipeline, database, owner)):
+                    claims.append(claim)
             except BaseException:
                 # Also when the run is terminated right here: the claims are nobody's otherwise until their lease ends.
-                database.claims.release_owner(names.owner(context.run_id))
+                database.claims.release_owner(owner)
                 raise
         if not claims:
             context.log.info(f"nothing to do: {pipeline.input_queue} is empty, or others took what there was")
@@ -178,7 +178,3 @@ def _description(pipeline: QueuePipeline) -> str:
     outputs = ", ".join(output.queue for output in pipeline.output_queues) or "no queue"
     told = pipeline.description or (pipeline.transform.__doc__ or "").strip() or "Processes messages with PySpark."
     return f"{told}\n\n{pipeline.input_queue} → {outputs}, mode {pipeline.transaction_mode.value}."
-
-
-def _never(claim: Claim) -> BatchReport:
-    raise AssertionError(f"claim {claim.claim_id} is not processed in the step that takes it")

@@ -57,11 +57,6 @@ class SparkResource(LazyPySparkResource):
                 super()._init_session()
             _give_up_soon(self._spark_session)
 
-    @property
-    def is_started(self) -> bool:
-        """Whether a session was needed so far."""
-        return self._spark_session is not None
-
     def interrupt(self) -> None:
         """Stop what is being computed, for a run that is terminated."""
         self._interrupted = True

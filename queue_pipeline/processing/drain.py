@@ -32,6 +32,13 @@ class Drained:
     failed_claim: Claim | None = None
 
 
+def take_batch(pipeline: QueuePipeline, transport: QueueTransport, owner: str) -> Claim | None:
+    """Claim the next batch of a pipeline, if there is one."""
+    return transport.claim(
+        pipeline.input_queue, owner, pipeline.batch_messages, pipeline.batch_bytes, pipeline.lease_seconds
+    )
+
+
 class Drain:
     """Takes and processes batches of one pipeline under one owner."""
 
@@ -43,7 +50,6 @@ class Drain:
         process: Callable[[Claim], BatchReport],
         *,
         slots: int,
-        on_taken: Callable[[Claim], None] = lambda _: None,
         on_report: Callable[[BatchReport], None] = lambda _: None,
         on_interrupt: Callable[[], None] = lambda: None,
     ) -> None:
@@ -56,21 +62,10 @@ class Drain:
         self._owner = owner
         self._process = process
         self._slots = slots
-        self._on_taken = on_taken
         self._on_report = on_report
         self._on_interrupt = on_interrupt
         self._in_work: dict[Future[BatchReport], Claim] = {}
         self._stopping: Drained | None = None
-
-    def take(self) -> Claim | None:
-        """Claim the next batch, if there is one."""
-        pipeline = self._pipeline
-        claim = self._transport.claim(
-            pipeline.input_queue, self._owner, pipeline.batch_messages, pipeline.batch_bytes, pipeline.lease_seconds
-        )
-        if claim is not None:
-            self._on_taken(claim)
-        return claim
 
     def run(self, claims: Sequence[Claim] = ()) -> Drained:
         """Process the given claims, then all that there is; every claim is completed or released at the end.
@@ -114,13 +109,16 @@ class Drain:
     def _fill(self, pool: ThreadPoolExecutor, waiting: list[Claim], heartbeat: Heartbeat) -> None:
         """Put a batch in every free slot, as far as there are batches."""
         while len(self._in_work) < self._slots:
-            claim = waiting.pop(0) if waiting else self.take() if self._stopping is None else None
+            claim = waiting.pop(0) if waiting else self._take() if self._stopping is None else None
             if claim is None:
                 return
             # An unreliable batch is gone from the database once it was read: there is no lease to renew.
             if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
                 heartbeat.hold(claim)
             self._in_work[pool.submit(self._process, claim)] = claim
+
+    def _take(self) -> Claim | None:
+        return take_batch(self._pipeline, self._transport, self._owner)
 
     def _finish_some(self, heartbeat: Heartbeat) -> None:
         done, _ = wait(self._in_work, timeout=self._pipeline.peek_delay, return_when=FIRST_COMPLETED)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -48,4 +49,6 @@ def messages_frame(
     try:
         yield selected if body_schema is None else with_payload(selected, body_schema)
     finally:
-        spark.catalog.dropTempView(view)
+        # It ends with the session at the latest; a server that is gone is told by what failed before.
+        with contextlib.suppress(PySparkException):
+            spark.catalog.dropTempView(view)

@@ -30,7 +30,7 @@ from queue_pipeline.processing.body.misfit import misfit
 from queue_pipeline.processing.body.model import model_shape
 from queue_pipeline.processing.body.payload import payload
 from queue_pipeline.processing.body.problem import value_problem
-from queue_pipeline.processing.body.shape import Record, record_type, wire_type
+from queue_pipeline.processing.body.shape import Record, wire_type
 from queue_pipeline.processing.body.sql import bind, when
 from queue_pipeline.processing.body.struct import struct_shape
 from queue_pipeline.transport.errors import ConfigurationError
@@ -54,16 +54,11 @@ def check_body_schema(schema: object) -> None:
     _shape(schema)
 
 
-def spark_type(model: type[BaseModel]) -> StructType:
-    """The type of the payload of a model: Python names, and NOT NULL where None is not allowed."""
-    return record_type(model_shape(model))
-
-
 def with_payload(frame: DataFrame, schema: BodySchema) -> DataFrame:
     """The frame with `payload`, parsed from its column `body`, and `fits`: whether the payload may be used.
 
     This is what every message pays for, so it says no more than yes or no; `parse_body` tells what is wrong with the
-    few that do not fit, at five times the cost.
+    few that do not fit, and costs more.
     """
     shape = _shape(schema)
     envelope, value = "__envelope", "get(__envelope.v, 0)"

