@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import shlex
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dagster as dg
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.processing.batch import BatchReport
+from queue_pipeline.processing.failed_copies import ids_of
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.recoverability import Step
+from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.status import QueueStatus
 
 LONGEST_ERROR = 300
+FEW_IDS = 5
 
 
 def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
@@ -24,6 +30,8 @@ def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
         "input_queue": pipeline.input_queue,
         "output_queues": ", ".join(output.queue for output in pipeline.output_queues) or "none",
         "error_queue": pipeline.error_queue,
+        "retries": f"{pipeline.retries.immediate_retries} at once, {pipeline.retries.delayed_retries} later, "
+        f"{pipeline.retries.attempts} attempts in all",
         "audit_queue": pipeline.audit_queue or "none",
         "transaction_mode": pipeline.transaction_mode.value,
         "batch": f"{pipeline.batch_messages:,} messages, {pipeline.batch_bytes:,} bytes",
@@ -33,12 +41,14 @@ def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
     }
 
 
-def of_run(figures: RunFigures, reason: str) -> dict[str, Any]:
+def of_run(figures: RunFigures, reason: str, error_queue: str) -> dict[str, Any]:
     """The figures of a run."""
     values: dict[str, Any] = {
         "messages_in": figures.messages,
         "messages_out": figures.sent,
         "messages_failed": figures.failed,
+        "messages_retried_later": figures.delayed,
+        "failed_attempts": figures.failed_attempts,
         "messages_expired": figures.expired,
         "table_rows": figures.table_rows,
         "batches": figures.batches,
@@ -60,14 +70,44 @@ def of_run(figures: RunFigures, reason: str) -> dict[str, Any]:
     if figures.failures:
         values["failed"] = _table(
             {
-                "id": one.id,
+                "id": one.message_id or one.id,
                 "type": one.message_type or "",
                 "error_type": one.error_type,
                 "error": one.error[:LONGEST_ERROR],
+                "retry": retry_command(error_queue, one.message_id or one.id),
             }
             for one in figures.failures
         )
     return values
+
+
+def retry_command(error_queue: str, message_id: str) -> str:
+    """What a person types to return a message to where it failed, once the reason is mended."""
+    queue = "" if error_queue == "error" else f"--error-queue {shlex.quote(error_queue)} "
+    return f"queue-pipeline {queue}errors retry {shlex.quote(message_id)}"
+
+
+def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, str]]:
+    """An attempt in the log: what went wrong, how it goes on, and the batches that ended."""
+    if attempted.failure is not None:
+        told = f"{attempted.failure.error_type}: {attempted.failure.message[:LONGEST_ERROR]}"
+        if attempted.step is Step.RETRY:
+            (claim,) = attempted.again
+            what = f"{claim.messages:,} messages failed" if claim.messages > 1 else "a message failed"
+            yield logging.INFO, f"{what} (attempt {claim.failures}) and will be tried again at once: {told}"
+        elif attempted.step is Step.SPLIT and attempted.again:
+            sizes = " and ".join(f"{claim.messages:,}" for claim in attempted.again)
+            yield logging.INFO, f"a batch failed and will be tried in parts of {sizes} messages: {told}"
+        else:
+            failed = [one for report in attempted.reports for one in report.failed]
+            delayed = sum(report.delayed for report in attempted.reports)
+            if delayed:
+                yield logging.WARNING, f"{delayed:,} messages failed and will be tried again later: {told}"
+            if failed:
+                ids = ", ".join(ids_of(failed[:FEW_IDS])) + (", …" if len(failed) > FEW_IDS else "")
+                yield logging.ERROR, f"{len(failed):,} messages moved to {pipeline.error_queue} ({ids}): {told}"
+    for report in attempted.reports:
+        yield logging.INFO, sentence(report)
 
 
 def sentence(report: BatchReport) -> str:
@@ -76,6 +116,7 @@ def sentence(report: BatchReport) -> str:
         f", {count:,} {what}"
         for count, what in (
             (len(report.failed), "failed"),
+            (report.delayed, "to be tried again later"),
             (report.expired, "expired"),
             (report.table_rows, "table rows"),
         )

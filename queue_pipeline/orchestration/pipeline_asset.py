@@ -9,10 +9,11 @@ import dagster as dg
 from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.batch import BatchProcessor, BatchReport
-from queue_pipeline.processing.drain import Drain, Drained, take_batch
+from queue_pipeline.processing.drain import FAILS_FOR_ALL, Drain, Drained, take_batch
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.recovery import Attempted, Recovery
+from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError
 
@@ -83,11 +84,16 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
     ) -> Iterator[dg.Output[None]]:
         database = _transport(transport, pipeline)
         figures = RunFigures()
-        processor = BatchProcessor(pipeline, database, lambda: spark.spark_session)
+        recovery = Recovery(pipeline, database, SparkTransformer(pipeline, lambda: spark.spark_session))
 
-        def on_report(report: BatchReport) -> None:
-            figures.add(report)
-            context.log.info(metadata.sentence(report))
+        def on_attempt(attempted: Attempted) -> None:
+            figures.add(attempted)
+            for level, line in metadata.lines(pipeline, attempted):
+                context.log.log(level, line)
+
+        def on_interrupt() -> None:
+            recovery.stop()
+            spark.interrupt()
 
         with _clear_errors(pipeline):
             figures.start()
@@ -96,21 +102,24 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
                 pipeline,
                 database,
                 names.owner(context.run_id),
-                processor.process,
+                recovery.attempt,
                 slots=_slots(context, pipeline),
-                on_report=on_report,
-                on_interrupt=spark.interrupt,
+                limit=recovery.limit,
+                on_attempt=on_attempt,
+                on_interrupt=on_interrupt,
             )
             ended = drain.run(held)
             metadata.observe_queues(context, database, pipeline)
         if ended.failure is not None:
             context.log_event(
-                dg.AssetObservation(names.pipeline_key(pipeline), metadata=metadata.of_run(figures, ended.reason))
+                dg.AssetObservation(
+                    names.pipeline_key(pipeline), metadata=metadata.of_run(figures, ended.reason, pipeline.error_queue)
+                )
             )
             raise _failure(pipeline, ended) from ended.failure
         context.log.info(f"done: {ended.reason}; {figures.messages:,} messages in {figures.batches} batches")
         if figures.batches:
-            yield dg.Output(None, metadata=metadata.of_run(figures, ended.reason))
+            yield dg.Output(None, metadata=metadata.of_run(figures, ended.reason, pipeline.error_queue))
 
     return process
 
@@ -145,6 +154,8 @@ def _failure(pipeline: QueuePipeline, ended: Drained) -> dg.Failure:
     claim, error = ended.failed_claim, ended.failure
     told = f"{error}" if isinstance(error, QueuePipelineError) else f"{type(error).__name__}: {error}"
     fate = "its messages are released and will be processed again"
+    if ended.reason == FAILS_FOR_ALL:
+        fate = f"it fails without messages too. They are tried again later, or are in {pipeline.error_queue}"
     if pipeline.transaction_mode is TransactionMode.UNRELIABLE:
         fate = "its messages are gone, because transaction_mode is unreliable"
     return dg.Failure(

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from queue_pipeline.processing.arrow import Array
+from queue_pipeline.processing.acknowledgement import acknowledgements
+from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.claimed_batch import ClaimedBatch, Unreadable, read_batch
-from queue_pipeline.processing.envelopes import Failed, Sending
-from queue_pipeline.processing.error_message import Failure, error_message
+from queue_pipeline.processing.envelopes import Sending
+from queue_pipeline.processing.error_message import Failure
+from queue_pipeline.processing.failed_copies import FailedCopies, FailedMessage, failed_copies, same_reason
 from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.transforming import Transformed, transform_batch
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.processing.recoverability import DelayedRetry
+from queue_pipeline.processing.transforming import Transformed, Transformer
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.database import Transaction
-from queue_pipeline.transport.messages import Operation, TransactionMode
+from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.transport import QueueTransport
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class FailedMessage:
-    """A message that went to the error queue."""
-
-    id: str
-    message_type: str | None
-    error_type: str
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +45,17 @@ class BatchReport:
     ids: Array
     latencies: Array
     """Seconds from the sender's clock to completion, null where the sender wrote no time; beside `ids`."""
+    delayed: int = 0
+    """Messages that failed and are tried again later."""
 
 
 class BatchProcessor:
     """Processes claims of one pipeline; safe to use from several threads."""
 
-    def __init__(self, pipeline: QueuePipeline, transport: QueueTransport, spark: Callable[[], SparkSession]) -> None:
+    def __init__(self, pipeline: QueuePipeline, transport: QueueTransport, transformer: Transformer) -> None:
         self._pipeline = pipeline
         self._transport = transport
-        self._spark = spark
+        self._transformer = transformer
 
     def process(self, claim: Claim) -> BatchReport:
         """Read, transform and complete; on an error nothing was written, and the claim is still held.
@@ -73,27 +63,68 @@ class BatchProcessor:
         In the mode `unreliable` the messages are gone once they were read, and in `receive_only` the sends are
         written before the claim is completed: that is what those modes mean.
         """
-        mode = self._pipeline.transaction_mode
-        started, clock = datetime.now(UTC), _Clock()
-        batch = read_batch(self._transport.claim_reader, claim)
-        read = clock.lap()
-        dead_letters = [row.row_version for row in batch.unreadable]
-        if mode is TransactionMode.UNRELIABLE:
-            self._transport.claims.complete(claim, dead_letters=dead_letters)
-        results = transform_batch(self._spark(), self._pipeline, batch, self._sending())
+        batch = self.read(claim)
+        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+            self.take(batch)
+        return self.work(batch)
+
+    def read(self, claim: Claim) -> ClaimedBatch:
+        """The messages of a claim."""
+        return read_batch(self._transport.claim_reader, claim)
+
+    def take(self, batch: ClaimedBatch) -> None:
+        """End a claim before its messages are processed: from here on nothing but this process knows them."""
+        self._complete(batch, ())
+
+    def work(self, batch: ClaimedBatch) -> BatchReport:
+        """Transform a batch and write everything that comes of it."""
+        mode, started, clock = self._pipeline.transaction_mode, datetime.now(UTC), _Clock()
+        results = self._transformer.transform(batch, self._sending())
         transformed = clock.lap()
-        ready = [*results.ready, *self._audit(batch, results, started)]
-        errors = self._errors(batch, results.failures)
+        reasons = {one.id: Failure(one.error_type, one.error) for one in results.failures}
+        refused = pc.is_in(batch.messages["id"], pa.array(list(reasons), pa.string()))
+        errors = self._copies(batch.messages.filter(refused), reasons)
+        done = batch.messages.filter(pc.invert(refused))
+        ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]
         if mode in (TransactionMode.UNRELIABLE, TransactionMode.RECEIVE_ONLY):
             self._transport.dispatch_ready(ready)
-            self._transport.dispatch(errors)
-        if mode is TransactionMode.RECEIVE_ONLY:
-            self._transport.claims.complete(claim, dead_letters=dead_letters)
-        elif mode is not TransactionMode.UNRELIABLE:
-            self._transport.claims.complete(
-                claim, errors, self._own_tables(results), ready=ready, dead_letters=dead_letters
-            )
-        return self._report(batch, results, read, transformed, clock.lap())
+            ready = []
+        if mode is not TransactionMode.UNRELIABLE:
+            self._complete(batch, ready, self._own_tables(results))
+        return _report(batch, errors, clock, results, transformed)
+
+    def give_up(
+        self,
+        batch: ClaimedBatch,
+        failure: Failure,
+        retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
+    ) -> BatchReport:
+        """End a batch whose messages all failed: each is tried again later, or goes to the error queue."""
+        clock = _Clock()
+        copies = self._copies(batch.messages, same_reason(batch.messages, failure), retry)
+        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+            self._transport.dispatch_ready(copies.ready)
+        else:
+            self._complete(batch, copies.ready)
+        return _report(batch, copies, clock)
+
+    def _copies(
+        self,
+        messages: Table,
+        reasons: Mapping[str, Failure],
+        retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
+    ) -> FailedCopies:
+        address = self._transport.resolve(self._pipeline.input_queue).canonical
+        return failed_copies(self._pipeline, address, messages, reasons, datetime.now(UTC), retry)
+
+    def _complete(
+        self,
+        batch: ClaimedBatch,
+        ready: Sequence[ReadyMessages],
+        work: Callable[[Transaction], None] | None = None,
+    ) -> None:
+        dead_letters = [row.row_version for row in batch.unreadable]
+        self._transport.claims.complete(batch.claim, (), work, ready=ready, dead_letters=dead_letters)
 
     def _sending(self) -> Sending:
         pipeline, resolve = self._pipeline, self._transport.resolve
@@ -108,31 +139,16 @@ class BatchProcessor:
             times_to_live={output.queue: output.time_to_live for output in outputs if output.time_to_live},
         )
 
-    def _audit(self, batch: ClaimedBatch, results: Transformed, started: datetime) -> list[ReadyMessages]:
-        queue = self._pipeline.audit_queue
-        if queue is None:
-            return []
-        failed = pa.array([failure.id for failure in results.failures], pa.string())
-        messages = batch.messages.filter(pc.invert(pc.is_in(batch.messages["id"], failed)))
-        return [audit_copies(queue, messages, started, datetime.now(UTC), self._pipeline.endpoint_name)]
-
-    def _errors(self, batch: ClaimedBatch, failures: Sequence[Failed]) -> list[Operation]:
-        """The copies for the error queue of the messages that were refused."""
-        if not failures:
-            return []
-        reasons = {failure.id: failure for failure in failures}
-        chosen = batch.messages.filter(pc.is_in(batch.messages["id"], pa.array(list(reasons), pa.string())))
-        queue = self._transport.resolve(self._pipeline.input_queue).canonical
-        operations = []
-        for row in chosen.select(["id", "message_id", "headers", "body"]).to_pylist():
-            reason = reasons[row["id"]]
-            headers = wire.decode(row["headers"])
-            headers.setdefault(wire.MESSAGE_ID, row["message_id"])
-            headers.pop(wire.FORWARD_DESTINATION, None)
-            failure = Failure(reason.error_type, reason.error)
-            message = error_message(headers, row["body"], failure, queue, self._pipeline.endpoint_name)
-            operations.append(Operation(self._pipeline.error_queue, message))
-        return operations
+    def _confirmations(self, messages: Table, started: datetime) -> list[ReadyMessages]:
+        """What is sent about messages that were processed: to the audit queue, and to whoever retried them."""
+        pipeline, now = self._pipeline, datetime.now(UTC)
+        confirmed = acknowledgements(messages, now, pipeline.endpoint_name)
+        if pipeline.audit_queue is None:
+            return confirmed
+        audited = audit_copies(
+            pipeline.audit_queue, messages, started, now, pipeline.endpoint_name, pipeline.audit_time_to_live
+        )
+        return [*confirmed, audited]
 
     def _own_tables(self, results: Transformed) -> Callable[[Transaction], None] | None:
         if not results.tables:
@@ -144,38 +160,33 @@ class BatchProcessor:
 
         return write
 
-    def _report(
-        self, batch: ClaimedBatch, results: Transformed, read: float, transformed: float, completed: float
-    ) -> BatchReport:
-        claim, messages = batch.claim, batch.messages
-        now = pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC"))
-        elapsed = pc.cast(pc.subtract(now, messages["enqueued"]), pa.int64())
-        return BatchReport(
-            claim_id=claim.claim_id,
-            attempt=claim.attempt,
-            messages=claim.messages,
-            bytes=claim.bytes,
-            sent=results.sent,
-            failed=_failed_messages(batch, results.failures),
-            expired=claim.expired,
-            table_rows=sum(len(rows.rows) for rows in results.tables),
-            read_seconds=read,
-            transform_seconds=transformed,
-            complete_seconds=completed,
-            ids=messages["id"],
-            latencies=pc.divide(pc.cast(elapsed, pa.float64()), 1e6),
-        )
 
-
-def _failed_messages(batch: ClaimedBatch, failures: Sequence[Failed]) -> list[FailedMessage]:
-    types: dict[str, str | None] = {}
-    if failures:
-        chosen = batch.messages.filter(
-            pc.is_in(batch.messages["id"], pa.array([failure.id for failure in failures], pa.string()))
-        )
-        types = dict(zip(chosen["id"].to_pylist(), chosen["message_type"].to_pylist(), strict=True))
-    refused = [FailedMessage(one.id, types.get(one.id), one.error_type, one.error) for one in failures]
-    return [*refused, *map(_unreadable, batch.unreadable)]
+def _report(
+    batch: ClaimedBatch,
+    copies: FailedCopies,
+    clock: _Clock,
+    results: Transformed | None = None,
+    transformed: float = 0.0,
+) -> BatchReport:
+    claim, messages = batch.claim, batch.messages
+    now = pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC"))
+    elapsed = pc.cast(pc.subtract(now, messages["enqueued"]), pa.int64())
+    return BatchReport(
+        claim_id=claim.claim_id,
+        attempt=claim.attempt,
+        messages=messages.num_rows + len(batch.unreadable),
+        bytes=claim.bytes,
+        sent=results.sent if results else 0,
+        failed=[*copies.failed, *map(_unreadable, batch.unreadable)],
+        expired=claim.expired,
+        table_rows=sum(len(rows.rows) for rows in results.tables) if results else 0,
+        read_seconds=batch.read_seconds,
+        transform_seconds=transformed,
+        complete_seconds=clock.lap(),
+        ids=messages["id"],
+        latencies=pc.divide(pc.cast(elapsed, pa.float64()), 1e6),
+        delayed=copies.delayed,
+    )
 
 
 def _unreadable(row: Unreadable) -> FailedMessage:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -51,17 +52,43 @@ class ClaimedBatch:
     claim: Claim
     messages: Table
     unreadable: Sequence[Unreadable]
+    read_seconds: float = 0.0
+
+    @property
+    def came_back(self) -> list[tuple[int, int]]:
+        """Messages that failed before and came back after a delay, as ranges of row versions."""
+        marked = pc.match_substring(self.messages["headers"], wire.quote(wire.RETRIES))
+        if not pc.any(marked).as_py():
+            return []
+        ranges: list[tuple[int, int]] = []
+        previous = False
+        for row_version, is_marked in zip(self.messages["row_version"].to_pylist(), marked.to_pylist(), strict=True):
+            if is_marked and previous:
+                ranges[-1] = (ranges[-1][0], row_version)
+            elif is_marked:
+                ranges.append((row_version, row_version))
+            previous = is_marked
+        return ranges
+
+    def halves(self) -> tuple[ClaimedBatch, ClaimedBatch]:
+        """The same messages in two batches; what cannot be read stays with the first."""
+        middle = self.messages.num_rows // 2
+        return (
+            replace(self, messages=self.messages.slice(0, middle)),
+            ClaimedBatch(replace(self.claim, bytes=0, expired=0), self.messages.slice(middle), ()),
+        )
 
 
 def read_batch(reader: ClaimReader, claim: Claim) -> ClaimedBatch:
     """Read a claim whole; bounded, because claims are."""
     parts: list[pa.RecordBatch] = []
     unreadable: list[Unreadable] = []
+    started = time.monotonic()
     for part in reader.read(claim):
         readable, bad = prepare(part)
         parts.append(readable)
         unreadable += bad
-    return ClaimedBatch(claim, pa.Table.from_batches(parts, SCHEMA), unreadable)
+    return ClaimedBatch(claim, pa.Table.from_batches(parts, SCHEMA), unreadable, time.monotonic() - started)
 
 
 def prepare(part: Any) -> tuple[pa.RecordBatch, list[Unreadable]]:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from queue_pipeline.processing.batch import BatchReport
 from queue_pipeline.processing.heartbeat import Heartbeat
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.rate_limit import RateLimit
+from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.messages import TransactionMode
@@ -19,6 +20,7 @@ from queue_pipeline.transport.transport import QueueTransport
 LINGER_PEEK_SECONDS = 0.2
 """How often a lingering run looks: it is awake anyway, and a look costs a millisecond."""
 SATELLITE_SECONDS = 1.0
+FAILS_FOR_ALL = "the transform fails on every batch"
 
 logger = logging.getLogger(__name__)
 
@@ -47,30 +49,34 @@ class Drain:
         pipeline: QueuePipeline,
         transport: QueueTransport,
         owner: str,
-        process: Callable[[Claim], BatchReport],
+        attempt: Callable[[Claim], Attempted],
         *,
         slots: int,
-        on_report: Callable[[BatchReport], None] = lambda _: None,
+        limit: RateLimit | None = None,
+        on_attempt: Callable[[Attempted], None] = lambda _: None,
         on_interrupt: Callable[[], None] = lambda: None,
     ) -> None:
-        """`process` is called in threads, up to `slots` at a time; the rest is called in the caller's thread.
+        """`attempt` is called in threads, up to `slots` at a time; the rest is called in the caller's thread.
 
         `on_interrupt` stops what the threads are at when the run is terminated.
         """
+        address = transport.resolve(pipeline.input_queue).canonical
         self._pipeline = pipeline
         self._transport = transport
         self._owner = owner
-        self._process = process
+        self._attempt = attempt
         self._slots = slots
-        self._on_report = on_report
+        self._limit = limit or RateLimit(pipeline.retries, transport.failures, address)
+        self._not_before = 0.0
+        self._on_attempt = on_attempt
         self._on_interrupt = on_interrupt
-        self._in_work: dict[Future[BatchReport], Claim] = {}
+        self._in_work: dict[Future[Attempted], Claim] = {}
         self._stopping: Drained | None = None
 
     def run(self, claims: Sequence[Claim] = ()) -> Drained:
         """Process the given claims, then all that there is; every claim is completed or released at the end.
 
-        A batch that fails is released, and nothing more is taken; batches in work are finished.
+        After a failure that no message is at fault of nothing more is taken; batches in work are finished.
         """
         waiting = list(claims)
         deadline = time.monotonic() + self._pipeline.max_run_seconds
@@ -90,10 +96,13 @@ class Drain:
                         next_satellite = now + SATELLITE_SECONDS
                     self._fill(pool, waiting, heartbeat)
                     if self._in_work:
-                        self._finish_some(heartbeat)
+                        waiting[:0] = self._finish_some(heartbeat)
                         idle_since = time.monotonic()
                     elif self._stopping is not None:
                         return self._stopping
+                    elif waiting or time.monotonic() < self._not_before:
+                        time.sleep(max(0.0, min(self._not_before - time.monotonic(), self._pipeline.peek_delay)))
+                        idle_since = time.monotonic()
                     elif time.monotonic() - idle_since >= self._pipeline.linger_seconds:
                         return Drained("the queue is empty")
                     else:
@@ -103,31 +112,43 @@ class Drain:
                 raise
             finally:
                 # Also after an interrupt, which is no Exception: whoever comes next need not wait for the lease.
-                self._release([*heartbeat.held, *self._in_work.values()], heartbeat)
+                self._release([*heartbeat.held, *self._in_work.values(), *self._left_over()], heartbeat)
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _fill(self, pool: ThreadPoolExecutor, waiting: list[Claim], heartbeat: Heartbeat) -> None:
-        """Put a batch in every free slot, as far as there are batches."""
-        while len(self._in_work) < self._slots:
-            claim = waiting.pop(0) if waiting else self._take() if self._stopping is None else None
+        """Put a batch in every free slot, as far as there are batches; in one slot while the rate is limited."""
+        while len(self._in_work) < (1 if self._limit.is_on else self._slots) and time.monotonic() >= self._not_before:
+            if self._stopping is not None:
+                return
+            claim = waiting.pop(0) if waiting else self._take()
             if claim is None:
                 return
             # An unreliable batch is gone from the database once it was read: there is no lease to renew.
             if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
                 heartbeat.hold(claim)
-            self._in_work[pool.submit(self._process, claim)] = claim
+            self._in_work[pool.submit(self._attempt, claim)] = claim
 
     def _take(self) -> Claim | None:
         return take_batch(self._pipeline, self._transport, self._owner)
 
-    def _finish_some(self, heartbeat: Heartbeat) -> None:
+    def _finish_some(self, heartbeat: Heartbeat) -> list[Claim]:
+        """Wait for the next attempts to end; returns what is to be tried next, oldest first."""
+        again: list[Claim] = []
         done, _ = wait(self._in_work, timeout=self._pipeline.peek_delay, return_when=FIRST_COMPLETED)
         for future in done:
             claim = self._in_work.pop(future)
             error = future.exception()
             if error is None:
+                attempted = future.result()
                 heartbeat.let_go(claim)
-                self._on_report(future.result())
+                for part in attempted.again:
+                    heartbeat.hold(part)
+                again += attempted.again
+                if attempted.failure is not None:
+                    self._not_before = time.monotonic() + self._limit.pause_seconds
+                self._on_attempt(attempted)
+                if attempted.error_for_all is not None and self._stopping is None:
+                    self._stopping = Drained(FAILS_FOR_ALL, attempted.error_for_all, claim)
             elif isinstance(error, ClaimLostError):
                 heartbeat.let_go(claim)
                 logger.warning("%s", error)
@@ -135,9 +156,11 @@ class Drain:
                 self._release([claim], heartbeat)
                 if self._stopping is None or self._stopping.failure is None:
                     self._stopping = Drained("a batch failed", error, claim)
+        return sorted(again, key=lambda claim: claim.first_row_version)
 
     def _look_around(self) -> None:
-        """What a run does beside its batches: respect a pause, and move delayed messages that are due."""
+        """What a run does beside its batches: respect a pause, share the rate limit, move delayed messages."""
+        self._limit.look()
         if self._pipeline.name in self._transport.pauses.list():
             self._stopping = Drained("the pipeline is paused")
             return
@@ -146,6 +169,11 @@ class Drain:
         except QueueNotFoundError:
             # A queue that a .NET endpoint installed may have no delayed table under this name.
             return
+
+    def _left_over(self) -> list[Claim]:
+        """What attempts left to be tried that ended after the run did."""
+        ended = [future for future in self._in_work if future.done() and not future.exception()]
+        return [claim for future in ended for claim in future.result().again]
 
     def _release(self, claims: Sequence[Claim], heartbeat: Heartbeat) -> None:
         for claim in claims:

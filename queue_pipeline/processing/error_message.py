@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.messages import OutgoingMessage
 
 LONGEST_MESSAGE = 16_384
+_LEFT_OUT = {wire.FORWARD_DESTINATION, wire.RETRIES, wire.FIRST_LEVEL_RETRIES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,22 +21,31 @@ class Failure:
     error_type: str
     message: str
     stack_trace: str = ""
+    inner_type: str | None = None
+    source: str | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
 
 
 def error_message(
-    headers: Mapping[str, str], body: bytes, failure: Failure, queue: str, endpoint: str, now: datetime | None = None
+    headers: Mapping[str, str],
+    body: bytes,
+    failure: Failure,
+    queue: str,
+    endpoint: str,
+    now: datetime | None = None,
+    message_id: str | None = None,
 ) -> OutgoingMessage:
-    """The original body and headers, with where, when and why it failed."""
-    told = failure.message[:LONGEST_MESSAGE]
-    reasons = {
-        wire.FAILED_QUEUE: queue,
-        wire.TIME_OF_FAILURE: wire.format_timestamp(now or datetime.now(UTC)),
-        wire.EXCEPTION_TYPE: failure.error_type,
-        wire.EXCEPTION_MESSAGE: told,
-        wire.EXCEPTION_STACK_TRACE: failure.stack_trace or f"{failure.error_type}: {told}",
-        **processing_headers(endpoint),
-    }
-    return OutgoingMessage(body, {**headers, **reasons})
+    """The original body and headers, with where, when and why it failed.
+
+    `message_id` is for messages whose headers have none: ServiceControl takes no failure without.
+    """
+    kept = {name: value for name, value in headers.items() if name not in _LEFT_OUT}
+    # What an earlier failure left behind would mix with what is told of this one.
+    kept = {name: value for name, value in kept.items() if not name.startswith(wire.EXCEPTION_PREFIX)}
+    if not kept.get(wire.MESSAGE_ID):
+        kept[wire.MESSAGE_ID] = message_id or str(uuid.uuid4())
+    failed = {wire.FAILED_QUEUE: queue, wire.TIME_OF_FAILURE: wire.format_timestamp(now or datetime.now(UTC))}
+    return OutgoingMessage(body, {**kept, **failed, **_exception_headers(failure), **processing_headers(endpoint)})
 
 
 def processing_headers(endpoint: str) -> dict[str, str]:
@@ -45,3 +56,29 @@ def processing_headers(endpoint: str) -> dict[str, str]:
         wire.HOST_ID: wire.host_id(),
         wire.HOST_DISPLAY_NAME: wire.machine_name(),
     }
+
+
+def storable(text: str) -> str:
+    """The text without what databases and other runtimes cannot carry: NUL, and halves of surrogate pairs."""
+    return text.replace("\0", "").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def shortened(text: str) -> str:
+    """The text cut to what the wire allows for a message, counted as .NET counts it."""
+    if 2 * len(text) <= LONGEST_MESSAGE:
+        return text
+    return text.encode("utf-16-le", "surrogatepass")[: 2 * LONGEST_MESSAGE].decode("utf-16-le", "ignore")
+
+
+def _exception_headers(failure: Failure) -> dict[str, str]:
+    # An exception without words still needs a line in a list of failures.
+    told = shortened(storable(failure.message)) or failure.error_type
+    headers = {
+        wire.EXCEPTION_TYPE: failure.error_type,
+        wire.INNER_EXCEPTION_TYPE: failure.inner_type,
+        wire.EXCEPTION_MESSAGE: told,
+        wire.EXCEPTION_SOURCE: failure.source,
+        wire.EXCEPTION_STACK_TRACE: failure.stack_trace or f"{failure.error_type}: {told}",
+        **{wire.EXCEPTION_DATA_PREFIX + name: value for name, value in failure.data.items()},
+    }
+    return {storable(name): storable(value) for name, value in headers.items() if value is not None}

@@ -11,3 +11,11 @@ class TransformError(QueuePipelineError):
 
 class SparkUnavailableError(QueuePipelineError):
     """Spark cannot be started or reached."""
+
+
+class SparkLostError(SparkUnavailableError):
+    """Spark went away in the middle of a batch, which may be what ended it."""
+
+
+class AbandonedError(QueuePipelineError):
+    """The process that had a message ended without a word, perhaps because of it."""

@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.batch import BatchReport, FailedMessage
+from queue_pipeline.processing.batch import BatchReport
+from queue_pipeline.processing.failed_copies import FailedMessage
+from queue_pipeline.processing.recovery import Attempted
 
 SLOWEST_KEPT = 5
 FAILED_KEPT = 20
@@ -35,6 +37,8 @@ class RunFigures:
     bytes: int = 0
     sent: int = 0
     failed: int = 0
+    delayed: int = 0
+    failed_attempts: int = 0
     expired: int = 0
     table_rows: int = 0
     attempts: int = 0
@@ -54,10 +58,18 @@ class RunFigures:
             if self._first is None:
                 self._first = time.monotonic()
 
-    def add(self, report: BatchReport) -> None:
-        """Count a batch."""
+    def add(self, attempted: Attempted) -> None:
+        """Count an attempt, and the batches that ended with it."""
+        with self._lock:
+            self.failed_attempts += attempted.failure is not None
+        for report in attempted.reports:
+            self.add_batch(report)
+
+    def add_batch(self, report: BatchReport) -> None:
+        """Count a batch that ended."""
         with self._lock:
             self.batches += 1
+            self.delayed += report.delayed
             self.messages += report.messages
             self.bytes += report.bytes
             self.sent += report.sent

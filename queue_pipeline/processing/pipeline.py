@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from queue_pipeline.processing.destinations import literal_destinations
+from queue_pipeline.processing.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
 
@@ -69,8 +70,18 @@ class QueuePipeline(BaseModel):
     max_run_seconds: float = Field(default=3600.0, gt=0, description="after this long, a run takes no further batch")
     lease_seconds: float = Field(default=300.0, ge=5, le=24 * 3600, description="how long a dead run holds its batches")
 
+    recoverability: Recoverability = Recoverability()
     error_queue: str = Field(default="error", min_length=1)
     audit_queue: str | None = Field(default=None, min_length=1)
+    audit_time_to_live: float | None = Field(
+        default=None,
+        gt=0,
+        le=LONGEST_TIME_TO_LIVE.total_seconds(),
+        description="seconds until a copy in the audit queue expires",
+    )
+    oldest_message_seconds: float = Field(
+        default=900.0, gt=0, description="the age of a waiting message at which the pipeline's check warns"
+    )
     endpoint: str | None = Field(default=None, min_length=1, description="the endpoint's name on the wire")
 
     def __init__(self, **values: Any) -> None:
@@ -125,12 +136,33 @@ class QueuePipeline(BaseModel):
             raise ValueError(
                 f"batches_per_run: {self.batches_per_run} is more than max_concurrency, {self.max_concurrency}"
             )
+        if self.audit_time_to_live is not None and self.audit_queue is None:
+            raise ValueError("audit_time_to_live: there is no audit_queue for it; name one, or leave it out")
+        self._check_retries()
         if unknown := sorted(literal_destinations(self.transform) - set(names)):
             raise ValueError(
                 f"transform: it sends to {', '.join(unknown)}, which is not among output_queues "
                 f"({', '.join(names) or 'none'}); add it there, or correct the name"
             )
         return self
+
+    def _check_retries(self) -> None:
+        """A message of the mode `unreliable` is gone when it fails: there is nothing to try again."""
+        given = self.recoverability.model_fields_set & {"immediate_retries", "delayed_retries"}
+        wanted = sorted(name for name in given if getattr(self.recoverability, name))
+        if wanted and self.transaction_mode is TransactionMode.UNRELIABLE:
+            raise ValueError(
+                f"recoverability: {' and '.join(wanted)} with transaction_mode unreliable, in which a message is "
+                "gone once it was received; choose another mode, or set both to 0"
+            )
+
+    @property
+    def retries(self) -> Recoverability:
+        """The policy that holds: in the mode `unreliable` there are no retries."""
+        if self.transaction_mode is not TransactionMode.UNRELIABLE:
+            return self.recoverability
+        none = {name: getattr(NO_RETRIES, name) for name in ("immediate_retries", "delayed_retries")}
+        return self.recoverability.model_copy(update=none)
 
     @property
     def slots(self) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -14,7 +15,7 @@ from pyspark.sql.utils import is_remote
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.body.schema import BodySchema, parse_body
-from queue_pipeline.processing.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
 from queue_pipeline.processing.contract import Returned, check_returned
 from queue_pipeline.processing.envelopes import Failed, Sending, Sorted, envelopes, sort_outcomes
 from queue_pipeline.processing.errors import TransformError
@@ -42,11 +43,56 @@ class Transformed:
         return sum(len(ready.ids) for ready in self.ready)
 
 
+class Transformer(Protocol):
+    """Computes what is to be written for a batch."""
+
+    def transform(self, batch: ClaimedBatch, sending: Sending) -> Transformed:
+        """The results of a batch."""
+
+    def is_sound(self) -> bool:
+        """Whether it works at all: on no messages."""
+
+    def answers(self) -> bool:
+        """Whether what it computes with is there."""
+
+
+class SparkTransformer:
+    """Computes with a pipeline's transform on Spark, whose session is asked for when a batch needs it."""
+
+    def __init__(self, pipeline: QueuePipeline, spark: Callable[[], SparkSession]) -> None:
+        self._pipeline = pipeline
+        self._spark = spark
+
+    def transform(self, batch: ClaimedBatch, sending: Sending) -> Transformed:
+        """The results of a batch; raises a TransformError if they cannot be used."""
+        if batch.messages.num_rows == 0:
+            return Transformed()
+        return transform_batch(self._spark(), self._pipeline, batch, sending)
+
+    def is_sound(self) -> bool:
+        """Whether the transform works on a frame without messages: if it does not, no message is at fault."""
+        try:
+            with messages_frame(self._spark(), SCHEMA.empty_table(), 1, self._pipeline.body_schema) as frame:
+                readable = frame if self._pipeline.body_schema is None else frame.where(FITS).drop(FITS)
+                returned = check_returned(self._pipeline, readable, self._pipeline.transform(readable))
+                for part in (returned.outcomes, *(table.rows for table in returned.tables)):
+                    if part is not None:
+                        part.toArrow()
+        except Exception:
+            return False
+        return True
+
+    def answers(self) -> bool:
+        """Whether Spark computes anything."""
+        try:
+            return self._spark().range(1).count() == 1
+        except Exception:
+            return False
+
+
 def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: ClaimedBatch, sending: Sending) -> Transformed:
     """Call the transform and collect its results; raises a TransformError if they cannot be used."""
-    if batch.messages.num_rows == 0:
-        return Transformed()
-    with messages_frame(spark, batch.messages, batch.claim.attempt, pipeline.body_schema) as frame:
+    with messages_frame(spark, batch.messages, batch.claim.failures + 1, pipeline.body_schema) as frame:
         bodies = None
         if pipeline.body_schema is not None:
             bodies = _Bodies(frame, pipeline.body_schema, batch.messages.num_rows)

@@ -15,6 +15,7 @@ CLAIMS_TABLE = "QueueClaims"
 OUTBOX_TABLE = "QueueOutbox"
 METRICS_TABLE = "QueueMetrics"
 PAUSES_TABLE = "QueuePauses"
+FAILURES_TABLE = "QueueFailures"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ class Claim:
     first_row_version: int
     expired: int = 0
     forwarded: int = 0
+    failures: int = 0
+    """How often these messages have failed as they are; counted anew when the claim is split."""
 
     @property
     def fence(self) -> tuple[str, str, int]:
@@ -45,6 +47,8 @@ class ClaimStatus:
     bytes: int
     lease_seconds: float
     age_seconds: float
+    failures: int = 0
+    last_error: str | None = None
 
 
 def lost(claim: Claim) -> ClaimLostError:

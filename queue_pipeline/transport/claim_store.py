@@ -14,6 +14,8 @@ from queue_pipeline.transport.dialect import Bounds
 from queue_pipeline.transport.statements import Command
 
 LAST_ROW_VERSION = 2**63 - 1
+LONGEST_ERROR = 1_000
+"""Characters of the last error that are kept; those outside the first plane take two on SQL Server."""
 
 
 class ClaimStore:
@@ -53,17 +55,23 @@ class ClaimStore:
             raise lost(claim)
         return int(rows[0][0])
 
-    def release(self, transaction: Transaction, claim: Claim) -> None:
+    def release(self, transaction: Transaction, claim: Claim, failures: int = 0) -> None:
         """Clear the owner, so that the next claimer takes it over."""
-        if transaction.count(self.claims_statement("claim_release", claim.queue), claim.fence) != 1:
+        if transaction.count(self.claims_statement("claim_release", claim.queue), (failures, *claim.fence)) != 1:
             raise lost(claim)
 
-    def release_owner(self, transaction: Transaction, owner: str) -> list[Claim]:
+    def release_owner(self, transaction: Transaction, owner: str, failures: int) -> list[Claim]:
         """Clear one owner wherever it stands; returns the claims as they were held."""
-        rows = transaction.rows(self.claims_statement("claim_release_owner", None), (owner,))
-        return [
-            Claim(str(claim_id).lower(), queue, owner, attempt, *figures) for claim_id, queue, attempt, *figures in rows
-        ]
+        rows = transaction.rows(self.claims_statement("claim_release_owner", None), (failures, owner))
+        return [_claim((claim_id, queue, owner, *figures)) for claim_id, queue, *figures in rows]
+
+    def fail(self, transaction: Transaction, claim: Claim, error: str) -> Claim:
+        """Count a failure of these messages, and keep what went wrong."""
+        command = self.claims_statement("claim_fail", claim.queue)
+        rows = transaction.rows(command, (error[:LONGEST_ERROR], *claim.fence))
+        if len(rows) != 1:
+            raise lost(claim)
+        return replace(claim, failures=int(rows[0][0]))
 
     def adopt(self, transaction: Transaction, claim: Claim, owner: str, lease_milliseconds: int) -> Claim | None:
         """Take over this one claim, unless somebody else holds it by now."""
@@ -95,13 +103,26 @@ class ClaimStore:
         """Move the messages after a row version into a claim of their own."""
         other = str(uuid.uuid4())
         transaction.execute(self.statement(tables, "claim_split"), (other, claim.claim_id, last_kept))
+        return self._branch(transaction, tables, claim, other)
+
+    def separate(
+        self, transaction: Transaction, tables: ClaimTables, claim: Claim, ranges: Sequence[tuple[int, int]]
+    ) -> tuple[Claim, Claim]:
+        """Move the messages of some ranges of row versions into a claim of their own; second in what is returned."""
+        other, command = str(uuid.uuid4()), self.statement(tables, "claim_separate")
+        for first, last in ranges:
+            transaction.execute(command, (other, claim.claim_id, first, last))
+        return self._branch(transaction, tables, claim, other)
+
+    def _branch(self, transaction: Transaction, tables: ClaimTables, claim: Claim, other: str) -> tuple[Claim, Claim]:
+        """Write the row of a claim whose messages were just taken out of another."""
         messages, size, first = self.sizes(transaction, tables, other)
         branch = self.claims_statement("claim_branch", claim.queue)
         transaction.execute(branch, (other, messages, size, first, claim.claim_id))
         kept = self.shrink(transaction, tables, claim)
         if kept is None:
             raise lost(claim)
-        return kept, replace(claim, claim_id=other, messages=messages, bytes=size, first_row_version=first)
+        return kept, replace(kept, claim_id=other, messages=messages, bytes=size, first_row_version=first, expired=0)
 
     def shrink(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> Claim | None:
         """Bring the claim's row in line with the messages that are left; an empty claim is ended."""
@@ -112,7 +133,7 @@ class ClaimStore:
         changed = (messages, size, first, *claim.fence)
         if transaction.count(self.claims_statement("claim_shrink", claim.queue), changed) != 1:
             raise lost(claim)
-        return replace(claim, messages=messages, bytes=size, first_row_version=first)
+        return replace(claim, messages=messages, bytes=size, first_row_version=first, failures=0)
 
     def sizes(self, transaction: Transaction, tables: ClaimTables, claim_id: str) -> tuple[int, int, int]:
         """Messages, bytes and first row version of what is left in a claim."""
@@ -141,11 +162,13 @@ class ClaimStore:
         """Every claim of a queue, or of all."""
         rows = transaction.rows(self.claims_statement("claim_list", queue), (queue or "", queue or ""))
         return [
-            ClaimStatus(str(row[0]).lower(), row[1], row[2], row[3], row[4], row[5], row[7] / 1000, row[8] / 1000)
+            ClaimStatus(
+                str(row[0]).lower(), row[1], row[2], row[3], row[4], row[5], row[7] / 1000, row[8] / 1000, *row[9:]
+            )
             for row in rows
         ]
 
 
 def _claim(row: Sequence[Any]) -> Claim:
-    claim_id, *fields = row
-    return Claim(str(claim_id).lower(), *fields)
+    claim_id, queue, owner, attempt, messages, size, first, failures = row
+    return Claim(str(claim_id).lower(), queue, owner, attempt, messages, size, first, failures=failures)

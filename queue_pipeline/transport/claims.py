@@ -25,6 +25,7 @@ from queue_pipeline.transport.claim_store import LAST_ROW_VERSION, ClaimStore
 from queue_pipeline.transport.database import CommitUnknownError, Database, Transaction
 from queue_pipeline.transport.dialect import Bounds
 from queue_pipeline.transport.errors import ConfigurationError, TableNotFoundError
+from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
@@ -37,11 +38,14 @@ COMMIT_TRIES = 3
 class Claims:
     """Claim, adopt, renew, complete, release, split and list."""
 
-    def __init__(self, database: Database, book: AddressBook, sender: Sender, forwarder: Forwarder) -> None:
+    def __init__(
+        self, database: Database, book: AddressBook, sender: Sender, forwarder: Forwarder, failures: FailureCounts
+    ) -> None:
         self._database = database
         self._book = book
         self._sender = sender
         self._forwarder = forwarder
+        self._failures = failures
         self._store = ClaimStore(database, book)
 
     def claim(
@@ -85,16 +89,32 @@ class Claims:
         if self._database.run(lambda own: own.count(command, (milliseconds, *claim.fence))) != 1:
             raise lost(claim)
 
-    def release(self, claim: Claim) -> None:
-        """Let go of a claim at once; the next claim on its queue takes it over, at the next attempt."""
-        self._database.run(lambda own: self._store.release(own, claim))
+    def release(self, claim: Claim, *, failed: bool = False) -> None:
+        """Let go of a claim at once; the next claim on its queue takes it over, at the next attempt.
 
-    def release_owner(self, owner: str) -> list[Claim]:
+        `failed` counts it as a failure of the messages: their holder is known to have died with them.
+        """
+        self._database.run(lambda own: self._store.release(own, claim, int(failed)))
+
+    def release_owner(self, owner: str, *, failed: bool = False) -> list[Claim]:
         """Let go of every claim that this owner still holds, after its run failed or was cancelled.
 
         Returns the claims as they were held.
         """
-        return self._database.run(lambda own: self._store.release_owner(own, owner))
+        return self._database.run(lambda own: self._store.release_owner(own, owner, int(failed)))
+
+    def fail(self, claim: Claim, error: str) -> Claim:
+        """Count a failure of a claim's messages, in the database, where restarts and other receivers find it.
+
+        Returns the claim with the new count. The failures of its queue are counted with it; see `FailureCounts`.
+        """
+
+        def count_failure(transaction: Transaction) -> Claim:
+            failed = self._store.fail(transaction, claim, error)
+            self._failures.record(transaction, claim.queue, error)
+            return failed
+
+        return self._database.run(count_failure)
 
     def give_back(self, claim: Claim) -> int:
         """Put a claim's messages back into the queue, for receivers that know nothing of claims.
@@ -178,6 +198,14 @@ class Claims:
 
         return self._database.run(cut)
 
+    def separate(self, claim: Claim, ranges: Sequence[tuple[int, int]]) -> tuple[Claim, Claim]:
+        """Cut a claim in two that go on independently: the rest, and the messages in these ranges of row versions.
+
+        Both must have messages.
+        """
+        tables = self._store.tables(claim)
+        return self._database.run(lambda own: self._store.separate(own, tables, claim, ranges))
+
     def dead_letter(self, claim: Claim, row_versions: Sequence[int]) -> Claim | None:
         """Move messages with unreadable headers to the error queue byte for byte; None when nothing is left."""
         tables = self._store.tables(claim)
@@ -219,7 +247,14 @@ class Claims:
         for status in self.list():
             if status.claim_id == claim_id.lower() and status.owner is not None:
                 return Claim(
-                    status.claim_id, status.queue, status.owner, status.attempt, status.messages, status.bytes, 0
+                    status.claim_id,
+                    status.queue,
+                    status.owner,
+                    status.attempt,
+                    status.messages,
+                    status.bytes,
+                    0,
+                    failures=status.failures,
                 )
         return None
 

@@ -1,43 +1,67 @@
-"""Delayed delivery: messages that are due move from `<queue>.Delayed` into the queue."""
+"""Delayed delivery: messages that are due move from `<queue>.Delayed` to where they are for."""
 
 from __future__ import annotations
 
+import functools
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
+from queue_pipeline.transport.errors import (
+    ConfigurationError,
+    DatabaseUnavailableError,
+    LayoutChangedError,
+    QueueNotFoundError,
+    QueuePipelineError,
+    TransientDatabaseError,
+)
+from queue_pipeline.transport.forwarding import Forwarder
+from queue_pipeline.transport.messages import from_row
+from queue_pipeline.transport.statements import Command
 
 DEFAULT_MOVE_BATCH = 1_000
+KEYS_PER_STATEMENT = 200
+
+logger = logging.getLogger(__name__)
 
 
 class DelayedMover:
-    """Moves due messages in due order, without waiting for other movers; storing them is the sender's work."""
+    """Moves due messages in due order, without waiting for other movers; storing them is the sender's work.
 
-    def __init__(self, database: Database, book: AddressBook) -> None:
+    Those for the queue itself move inside the database. Those for another queue go straight there, in the same
+    transaction, so that nobody has to receive from this queue for them to arrive.
+    """
+
+    def __init__(self, database: Database, book: AddressBook, forwarder: Forwarder) -> None:
         self._database = database
         self._book = book
+        self._forwarder = forwarder
 
     def move_due(self, queue: QueueTable, batch: int = DEFAULT_MOVE_BATCH) -> int:
         """Move everything that is due now, in batches of one transaction each; returns how many."""
         if batch < 1:
             raise ConfigurationError(f"queue {queue}: a batch of {batch} delayed messages; ask for at least one")
-        delayed = self._book.sibling(queue, DELAYED_SUFFIX)
-
-        def move(transaction: Transaction) -> int:
-            self._require(transaction, queue, delayed)
-            columns = self._database.shapes.columns(transaction, queue)
-            return self._database.dialect.move_due(transaction, queue, delayed, columns, batch)
-
-        total = 0
+        total, straight = 0, True
         while True:
-            moved = self._database.run(move)
+            move = functools.partial(self._move, queue=queue, batch=batch, straight=straight)
+            try:
+                found, moved = self._database.run(move)
+            except _ForwardingError as error:
+                # One destination that takes nothing must not hold up all others: whoever receives next deals with it.
+                logger.warning("%s: due messages for other queues go through this one: %s", queue, error)
+                straight = False
+                continue
             total += moved
-            if moved < batch:
+            if found < batch:
                 return total
 
     def next_due_seconds(self, queue: QueueTable) -> float | None:
         """Seconds until the next message is due on the database's clock, negative when overdue; None without one."""
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
-        command = self._database.dialect.statement(f"{queue.layout}/count_delayed", queue=queue, delayed=delayed)
+        command = self._statement("count_delayed", queue, delayed)
 
         def look(transaction: Transaction) -> int | None:
             self._require(transaction, queue, delayed)
@@ -47,7 +71,50 @@ class DelayedMover:
         milliseconds = self._database.run(look, write=False)
         return None if milliseconds is None else milliseconds / 1000
 
+    def _move(self, transaction: Transaction, queue: QueueTable, batch: int, straight: bool) -> tuple[int, int]:
+        """Move one batch; returns how many messages were found due, and how many of them were moved."""
+        delayed = self._book.sibling(queue, DELAYED_SUFFIX)
+        self._require(transaction, queue, delayed)
+        columns = self._database.shapes.columns(transaction, queue)
+        own = f'{wire.quote(wire.FORWARD_DESTINATION)}:"{wire.escape(queue.canonical)}"'
+        found = transaction.rows(self._statement("find_due", queue, delayed), (own, batch))
+        elsewhere = [key for key, text in found if text is not None and self._leads_elsewhere(queue, text)]
+        elsewhere = elsewhere if straight else []
+        sent = self._send_on(transaction, queue, delayed, elsewhere) if elsewhere else 0
+        # No more than were found, else one that became due just now would go unseen into the wrong queue.
+        left = len(found) - len(elsewhere)
+        moved = self._database.dialect.move_due(transaction, queue, delayed, columns, left) if left else 0
+        return len(found), sent + moved
+
+    def _leads_elsewhere(self, queue: QueueTable, header_text: str) -> bool:
+        """Whether a message is for another queue; one that cannot be read is left to whoever receives it."""
+        try:
+            return self._forwarder.destination(queue, wire.decode(header_text)) is not None
+        except ValueError:
+            return False
+
+    def _send_on(self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, keys: Sequence[Any]) -> int:
+        take = self._statement("take_delayed", queue, delayed)
+        taken: dict[Any, Any] = {}
+        for first in range(0, len(keys), KEYS_PER_STATEMENT):
+            part = keys[first : first + KEYS_PER_STATEMENT]
+            taken |= {row[0]: row for row in transaction.rows(take.repeated(len(part)), part)}
+        messages = [from_row(row[1], 0, row[2], row[3]) for row in (taken[key] for key in keys if key in taken)]
+        try:
+            return self._forwarder.forward_all(transaction, queue, messages)
+        except (DatabaseUnavailableError, TransientDatabaseError, LayoutChangedError):
+            raise
+        except QueuePipelineError as error:
+            raise _ForwardingError(str(error)) from error
+
+    def _statement(self, name: str, queue: QueueTable, delayed: QueueTable) -> Command:
+        return self._database.dialect.statement(f"{queue.layout}/{name}", queue=queue, delayed=delayed)
+
     def _require(self, transaction: Transaction, queue: QueueTable, delayed: QueueTable) -> None:
         """A plain queue has no delayed table; say so instead of claiming that the queue is missing."""
         if not transaction.rows(self._database.dialect.statement("table_exists", queue=delayed)):
             raise QueueNotFoundError(delayed.canonical, belongs_to=queue.canonical)
+
+
+class _ForwardingError(Exception):
+    """Messages for other queues could not be sent there."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import (
     CLAIMS_TABLE,
     DELAYED_SUFFIX,
+    FAILURES_TABLE,
     METRICS_TABLE,
     OUTBOX_TABLE,
     PAUSES_TABLE,
@@ -41,6 +42,8 @@ class Step:
     commands: tuple[Command, ...]
     body_string: tuple[Command, Command] | None = None
     """The statement that adds the body as text, and the one that tells whether that was done already."""
+    upgrade: tuple[Command, Command] | None = None
+    """The statement that adds what an older version did not create, and the one that tells whether it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,12 @@ def steps(
         made.append(_step(dialect, tables.claimed, create_claimed, options))
     if not queues:
         return made
-    shared = [("claims", CLAIMS_TABLE), ("outbox", OUTBOX_TABLE), ("pauses", PAUSES_TABLE)]
+    shared = [
+        ("claims", CLAIMS_TABLE),
+        ("outbox", OUTBOX_TABLE),
+        ("pauses", PAUSES_TABLE),
+        ("failures", FAILURES_TABLE),
+    ]
     if options.metrics:
         shared.append(("metrics", METRICS_TABLE))
     for key, name in shared:
@@ -86,7 +94,11 @@ def steps(
         index = dialect.quote(f"{name}_Queue")
         names: dict[str, QueueTable | str] = {key: table, f"{key}_index": index}
         create = dialect.statement(f"create_{key}", **names)
-        made.append(_step(dialect, table, create, options))
+        step = _step(dialect, table, create, options)
+        if key == "claims":
+            upgrade = dialect.statement("upgrade_claims", claims=table)
+            step = replace(step, upgrade=(upgrade, dialect.statement("upgrade_claims_done", claims=table)))
+        made.append(step)
     return made
 
 
@@ -134,6 +146,8 @@ class Installer:
                 commands = list(step.commands)
                 if step.body_string is not None and (created or not transaction.rows(step.body_string[1])):
                     commands.append(step.body_string[0])
+                if step.upgrade is not None and not created and not transaction.rows(step.upgrade[1]):
+                    commands.append(step.upgrade[0])
                 for command in commands:
                     for statement in self._database.dialect.split_script(command.text):
                         transaction.execute(Command(statement, step.table.canonical))

@@ -15,6 +15,8 @@ from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.database import Connect, Database, Transaction
 from queue_pipeline.transport.database_url import DatabaseUrl, default_database_url, parse_database_url
 from queue_pipeline.transport.delayed import DelayedMover
+from queue_pipeline.transport.failed_messages import FailedMessages
+from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.index_audit import Finding, IndexAuditor
 from queue_pipeline.transport.install import Installed, Installer, InstallOptions
@@ -87,7 +89,12 @@ class QueueTransport:
     def claims(self) -> Claims:
         """Claims, adopts, renews, completes, releases, splits and lists."""
         forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
-        return Claims(self.database, self.book, self.sender, forwarder)
+        return Claims(self.database, self.book, self.sender, forwarder, self.failures)
+
+    @functools.cached_property
+    def failures(self) -> FailureCounts:
+        """Counts failed attempts in a row, by queue."""
+        return FailureCounts(self.database, self.book)
 
     @functools.cached_property
     def claim_reader(self) -> ClaimReader:
@@ -100,7 +107,13 @@ class QueueTransport:
     @functools.cached_property
     def delayed(self) -> DelayedMover:
         """Moves due messages."""
-        return DelayedMover(self.database, self.book)
+        forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
+        return DelayedMover(self.database, self.book, forwarder)
+
+    @functools.cached_property
+    def failed(self) -> FailedMessages:
+        """What lies in error queues: lists, retries and discards it."""
+        return FailedMessages(self.database, self.book, self.sender)
 
     @functools.cached_property
     def pauses(self) -> Pauses:

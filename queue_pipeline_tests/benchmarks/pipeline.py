@@ -14,10 +14,11 @@ from queue_pipeline.defs.orders import orders
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import good_orders, order_body, order_message
 from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.drain import Drain
 from queue_pipeline.processing.figures import RunFigures
+from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.plan import Plan, say
@@ -95,9 +96,10 @@ class _Rounds:
         return watch, figures
 
     def _drain(self, figures: RunFigures) -> None:
-        processor = BatchProcessor(PIPELINE, self._transport, lambda: self._spark.spark_session)
+        transformer = SparkTransformer(PIPELINE, lambda: self._spark.spark_session)
+        recovery = Recovery(PIPELINE, self._transport, transformer)
         drain = Drain(
-            PIPELINE, self._transport, "bench", processor.process, slots=PIPELINE.slots, on_report=figures.add
+            PIPELINE, self._transport, "bench", recovery.attempt, slots=PIPELINE.slots, on_attempt=figures.add
         )
         ended = drain.run()
         if ended.failure is not None:

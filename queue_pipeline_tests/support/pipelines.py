@@ -28,7 +28,7 @@ def forward(messages: DataFrame) -> DataFrame:
 def fragile(messages: DataFrame) -> DataFrame:
     """Send bodies on, unless the file that the environment names says that this is broken."""
     if Path(os.environ[BROKEN]).exists():
-        raise ArithmeticError("the transform is broken")
+        return messages.select("origin", "a_column_that_is_not_there")
     return messages.select("origin", F.concat(F.lit("done "), F.col("body").cast("string")).alias("body"))
 
 

@@ -1,11 +1,14 @@
 -- Take over the oldest claim of a queue whose lease ran out or that was released. The attempt is what fences the former
 -- owner off. Parameters: owner, lease in milliseconds, queue.
+-- A holder that ended without a word may have been ended by its messages: that counts as a failure of theirs.
 UPDATE {claims}
 SET
     owner = ?,
     attempt = attempt + 1,
     claimed_at = clock_timestamp(),
-    lease_until = clock_timestamp() + CAST(? AS bigint) * INTERVAL '1 millisecond'
+    lease_until = clock_timestamp() + CAST(? AS bigint) * INTERVAL '1 millisecond',
+    failures = failures + CASE WHEN owner IS NULL THEN 0 ELSE 1 END,
+    last_error = CASE WHEN owner IS NULL THEN last_error ELSE owner || ' ended and left it behind' END
 WHERE claim_id = (
     SELECT claim_id
     FROM {claims}
@@ -14,4 +17,4 @@ WHERE claim_id = (
     LIMIT 1
     FOR UPDATE SKIP LOCKED
 )
-RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version
+RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version, failures

@@ -3,7 +3,8 @@
 SELECT
     ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion,
     LeaseUntil - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
-    CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - ClaimedAt
+    CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - ClaimedAt,
+    Failures, LastError
 FROM {claims}
 WHERE ? = '' OR Queue = ?
 ORDER BY Queue, FirstRowVersion

@@ -1,5 +1,5 @@
--- Give back every claim that one owner still holds. Parameter: owner.
+-- Give back every claim that one owner still holds. Parameters: failures to add, owner.
 UPDATE {claims}
-SET Owner = NULL, LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+SET Owner = NULL, LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), Failures = Failures + ?
 WHERE Owner = ?
-RETURNING ClaimId, Queue, Attempt, Messages, Bytes, FirstRowVersion
+RETURNING ClaimId, Queue, Attempt, Messages, Bytes, FirstRowVersion, Failures

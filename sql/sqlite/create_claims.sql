@@ -1,4 +1,5 @@
--- One row a claim: who holds it, at which attempt, until when (milliseconds since 1970). Owner is NULL once given back.
+-- One row a claim: who holds it, at which attempt, until when (milliseconds since 1970), and how often its messages
+-- have failed. Owner is NULL once given back.
 CREATE TABLE IF NOT EXISTS {claims} (
     ClaimId TEXT NOT NULL PRIMARY KEY,
     Queue TEXT NOT NULL,
@@ -8,6 +9,8 @@ CREATE TABLE IF NOT EXISTS {claims} (
     Bytes INTEGER NOT NULL,
     FirstRowVersion INTEGER NOT NULL,
     ClaimedAt INTEGER NOT NULL,
-    LeaseUntil INTEGER NOT NULL
+    LeaseUntil INTEGER NOT NULL,
+    Failures INTEGER NOT NULL DEFAULT 0,
+    LastError TEXT
 );
 CREATE INDEX IF NOT EXISTS {claims_index} ON {claims} (Queue, FirstRowVersion);

@@ -3,7 +3,8 @@
 SELECT
     ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion,
     DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), LeaseUntil),
-    DATEDIFF_BIG(millisecond, ClaimedAt, SYSUTCDATETIME())
+    DATEDIFF_BIG(millisecond, ClaimedAt, SYSUTCDATETIME()),
+    Failures, LastError
 FROM {claims}
 WHERE ? = N'' OR Queue = ?
 ORDER BY Queue, FirstRowVersion

@@ -1,8 +1,9 @@
 -- Give back every claim that one owner still holds. They are found without a lock, and then looked at again one by one:
--- a scan would wait for every completion that is under way. Parameter: owner.
-DECLARE @owner nvarchar(200) = ?;
+-- a scan would wait for every completion that is under way. Parameters: failures to add, owner.
+DECLARE @failures int = ?, @owner nvarchar(200) = ?;
 UPDATE {claims}
-SET Owner = NULL, LeaseUntil = SYSUTCDATETIME()
+SET Owner = NULL, LeaseUntil = SYSUTCDATETIME(), Failures = Failures + @failures
 OUTPUT
-    inserted.ClaimId, inserted.Queue, inserted.Attempt, inserted.Messages, inserted.Bytes, inserted.FirstRowVersion
+    inserted.ClaimId, inserted.Queue, inserted.Attempt, inserted.Messages, inserted.Bytes, inserted.FirstRowVersion,
+    inserted.Failures
 WHERE ClaimId IN (SELECT ClaimId FROM {claims} WITH (NOLOCK) WHERE Owner = @owner) AND Owner = @owner;

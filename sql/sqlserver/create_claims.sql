@@ -1,4 +1,5 @@
--- One row a claim: who holds it, at which attempt, until when. Owner is NULL once it was given back.
+-- One row a claim: who holds it, at which attempt, until when, and how often its messages have failed.
+-- Owner is NULL once it was given back.
 IF OBJECT_ID({claims_text}, N'U') IS NULL
 BEGIN
     CREATE TABLE {claims} (
@@ -10,7 +11,9 @@ BEGIN
         [Bytes] bigint NOT NULL,
         [FirstRowVersion] bigint NOT NULL,
         [ClaimedAt] datetime2(3) NOT NULL,
-        [LeaseUntil] datetime2(3) NOT NULL
+        [LeaseUntil] datetime2(3) NOT NULL,
+        [Failures] int NOT NULL DEFAULT 0,
+        [LastError] nvarchar(2000) NULL
     );
     CREATE CLUSTERED INDEX [Index_Queue] ON {claims} ([Queue], [FirstRowVersion]);
 END

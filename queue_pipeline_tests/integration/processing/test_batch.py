@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.outcomes import Append, Merge, Results, each, fail, reply, send
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
@@ -35,7 +36,7 @@ def declare(**options):
 
 def process(transport, spark, pipeline, claim=None):
     claim = claim or transport.claim("orders", "me", 1_000)
-    return BatchProcessor(pipeline, transport, lambda: spark).process(claim)
+    return BatchProcessor(pipeline, transport, SparkTransformer(pipeline, lambda: spark)).process(claim)
 
 
 def fill(transport, count, **options):
@@ -221,7 +222,8 @@ def test_an_unreadable_batch_needs_no_spark_and_goes_to_the_error_queue(backend,
         return None
 
     claim = transport.claim("orders", "me", 10)
-    report = BatchProcessor(declare(), transport, no_spark).process(claim)
+    pipeline = declare()
+    report = BatchProcessor(pipeline, transport, SparkTransformer(pipeline, no_spark)).process(claim)
     assert [one.error_type for one in report.failed] == ["MessageHeadersUnreadable"]
     assert (transport.peek("error"), transport.peek("orders"), transport.claims.list()) == (1, 0, [])
 

@@ -10,6 +10,7 @@ import pytest
 from queue_pipeline.processing.batch import BatchReport
 from queue_pipeline.processing.drain import Drain
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
@@ -55,10 +56,11 @@ class Worker:
         with self.lock:
             self.done.append(claim)
         nothing = pa.chunked_array([pa.array([], pa.string())])
-        return BatchReport(
+        report = BatchReport(
             claim.claim_id, claim.attempt, claim.messages, 0, claim.messages, (), 0, 0, 0, 0, 0, nothing,
             pa.chunked_array([pa.array([], pa.float64())]),
         )  # fmt: skip
+        return Attempted([report])
 
 
 def drain(transport, worker, pipeline=None, **options):
@@ -73,11 +75,11 @@ def numbers(transport, queue="billing"):
 def test_batch_after_batch_is_taken_until_the_queue_is_empty(transport):
     """TT-26: and what comes in afterwards is taken by the next run."""
     fill(transport, 9)
-    reports, worker = [], Worker(transport)
-    ended = drain(transport, worker, on_report=reports.append).run()
+    attempts, worker = [], Worker(transport)
+    ended = drain(transport, worker, on_attempt=attempts.append).run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
     assert numbers(transport) == list(range(9))
-    assert sorted(report.messages for report in reports) == [1, 2, 2, 2, 2]
+    assert sorted(report.messages for one in attempts for report in one.reports) == [1, 2, 2, 2, 2]
     assert (transport.peek("orders"), transport.claims.list()) == (0, [])
     fill(transport, 2, start=9)
     drain(transport, worker).run()
@@ -206,10 +208,10 @@ def test_a_run_that_is_terminated_lets_go_of_everything_at_once(transport):
     taken = []
     worker.before = hang_unless_first
 
-    def terminate(report):
+    def terminate(attempted):
         raise Terminated
 
-    running = drain(transport, worker, on_report=terminate, on_interrupt=interrupt)
+    running = drain(transport, worker, on_attempt=terminate, on_interrupt=interrupt)
     with pytest.raises(Terminated):
         running.run()
     assert interrupted == [True]

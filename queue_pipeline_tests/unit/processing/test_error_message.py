@@ -1,16 +1,14 @@
-"""Copies for the error and the audit queue."""
+"""Copies for the error queue."""
 
 from datetime import UTC, datetime
 
-import pyarrow as pa
+import pytest
 
-from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.error_message import LONGEST_MESSAGE, Failure, error_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline_tests.support.service_control import import_error
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-LATER = datetime(2026, 3, 4, 5, 6, 9, tzinfo=UTC)
 
 
 def test_a_failed_message_keeps_its_body_and_headers_and_says_where_when_and_why_it_failed():
@@ -46,15 +44,90 @@ def test_a_long_story_is_cut():
     assert len(copy.headers[wire.EXCEPTION_STACK_TRACE]) < LONGEST_MESSAGE + 10
 
 
-def test_an_audit_copy_is_the_message_as_it_came_with_when_and_by_whom_it_was_processed():
-    texts = [wire.encode({"own": "a/b", wire.FORWARD_DESTINATION: "x"}), wire.encode({wire.MESSAGE_ID: "given"})]
-    messages = pa.table({"headers": texts, "message_id": ["m1", "given"], "body": [b"1", b""]})
-    copies = audit_copies("audit", messages, NOW, LATER, "Orders")
-    assert (copies.destination, copies.delayed, list(copies.ids)) == ("audit", False, ["m1", "given"])
-    assert (list(copies.bodies), set(copies.milliseconds)) == ([b"1", b""], {NEVER_EXPIRES})
-    first, second = map(wire.decode, copies.headers)
-    assert (first["own"], first[wire.MESSAGE_ID], second[wire.MESSAGE_ID]) == ("a/b", "m1", "given")
-    assert wire.FORWARD_DESTINATION not in first
-    assert first[wire.PROCESSING_STARTED] == "2026-03-04 05:06:07:000000 Z"
-    assert first[wire.PROCESSING_ENDED] == "2026-03-04 05:06:09:000000 Z"
-    assert second[wire.PROCESSING_ENDPOINT] == "Orders"
+def copied(headers=None, failure=None, **options):
+    return error_message(
+        {wire.MESSAGE_ID: "m"} if headers is None else headers,
+        b"",
+        failure or Failure("Bad", "why"),
+        "orders",
+        "Orders",
+        NOW,
+        **options,
+    ).headers
+
+
+def test_a_long_story_is_measured_as_dot_net_measures_it():
+    told = copied(failure=Failure("Bad", "x" + "\U0001f600" * 10_000))[wire.EXCEPTION_MESSAGE]
+    assert len(told.encode("utf-16-le")) // 2 == LONGEST_MESSAGE - 1
+    assert set(told) == {"x", "\U0001f600"}
+
+
+def test_all_that_is_known_of_an_exception_is_told():
+    failure = Failure("a.Bad", "why", "a.Bad: why\n   at a.b()", "b.Worse", "shop", {"order": "7", "Message ID": "m"})
+    headers = copied(failure=failure)
+    assert {name: value for name, value in headers.items() if name.startswith(wire.EXCEPTION_PREFIX)} == {
+        wire.EXCEPTION_TYPE: "a.Bad",
+        wire.INNER_EXCEPTION_TYPE: "b.Worse",
+        wire.EXCEPTION_MESSAGE: "why",
+        wire.EXCEPTION_SOURCE: "shop",
+        wire.EXCEPTION_STACK_TRACE: "a.Bad: why\n   at a.b()",
+        "NServiceBus.ExceptionInfo.Data.order": "7",
+        "NServiceBus.ExceptionInfo.Data.Message ID": "m",
+    }
+
+
+def test_an_exception_without_words_is_told_by_its_type():
+    assert copied(failure=Failure("a.Bad", ""))[wire.EXCEPTION_MESSAGE] == "a.Bad"
+
+
+def test_counters_of_retries_and_the_forwarding_address_are_left_out_and_the_time_of_the_retry_stays():
+    counters = {wire.FORWARD_DESTINATION: "x", wire.RETRIES: "3", wire.FIRST_LEVEL_RETRIES: "5"}
+    headers = copied({wire.MESSAGE_ID: "m", **counters, wire.RETRIES_TIMESTAMP: "2026-03-04 05:06:07:000000 Z"})
+    assert not counters.keys() & headers.keys()
+    assert headers[wire.RETRIES_TIMESTAMP] == "2026-03-04 05:06:07:000000 Z"
+
+
+def test_headers_of_servicecontrol_and_of_strangers_stay_as_they_are():
+    original = {
+        wire.MESSAGE_ID: "m",
+        wire.MESSAGE_INTENT: "Publish",
+        wire.RETRY_UNIQUE_MESSAGE_ID: "9c1b",
+        wire.RETRY_ACKNOWLEDGEMENT_QUEUE: "acks",
+        wire.EDIT_OF: "old",
+        "ServiceControl.Unknown": "x",
+        "traceparent": "00-1-2-01",
+        "Чужой": "\0\ud800",
+    }
+    assert copied(original).items() >= original.items()
+
+
+def test_what_an_earlier_failure_left_behind_does_not_mix_with_this_one():
+    stale = {wire.INNER_EXCEPTION_TYPE: "Old", f"{wire.EXCEPTION_DATA_PREFIX}order": "1", wire.EXCEPTION_HELP_LINK: "x"}
+    assert not stale.keys() & copied({wire.MESSAGE_ID: "m", **stale}).keys()
+
+
+@pytest.mark.parametrize("headers", [{"own": "x"}, {"own": "x", wire.MESSAGE_ID: ""}])
+def test_a_message_without_an_id_gets_the_one_that_it_is_known_by(headers):
+    assert copied(headers, message_id="row id")[wire.MESSAGE_ID] == "row id"
+    assert len(copied(headers)[wire.MESSAGE_ID]) == 36
+    assert headers.get(wire.MESSAGE_ID) != "row id"
+
+
+def test_a_message_with_an_id_keeps_it():
+    assert copied(message_id="row id")[wire.MESSAGE_ID] == "m"
+
+
+def test_characters_that_no_database_carries_are_taken_out_of_what_is_told():
+    hostile = "a\0b\ud800c"
+    headers = copied(failure=Failure(hostile, hostile, hostile, hostile, hostile, {hostile: hostile}))
+    told = {name: value for name, value in headers.items() if name.startswith(wire.EXCEPTION_PREFIX)}
+    assert len(told) == 6
+    assert set(told.values()) == {"ab\ufffdc"}
+    assert f"{wire.EXCEPTION_DATA_PREFIX}ab\ufffdc" in told
+
+
+def test_servicecontrol_can_import_the_least_that_there_is():
+    failed = import_error(wire.encode(copied({}, message_id="m")), b"")
+    assert (failed.message_id, failed.endpoint, failed.failed_queue) == ("m", "Orders", "orders")
+    assert failed.time_of_failure == NOW
+    assert failed.groups["Exception Type and Stack Trace"] == "Bad: No stacktrace"

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.orchestration.metadata import of_run, sentence
-from queue_pipeline.processing.batch import BatchReport, FailedMessage
+from queue_pipeline.processing.batch import BatchReport
+from queue_pipeline.processing.failed_copies import FailedMessage
 from queue_pipeline.processing.figures import FAILED_KEPT, SLOWEST_KEPT, RunFigures, slowest
 
 
@@ -33,7 +34,7 @@ def figures(*reports):
     run = RunFigures()
     run.start()
     for each in reports:
-        run.add(each)
+        run.add_batch(each)
     return run
 
 
@@ -77,7 +78,7 @@ def test_only_some_failures_are_kept_and_all_are_counted():
 def test_reports_of_several_threads_are_all_counted():
     run = RunFigures()
     run.start()
-    threads = [threading.Thread(target=lambda: [run.add(report([1.0])) for _ in range(50)]) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: [run.add_batch(report([1.0])) for _ in range(50)]) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -97,9 +98,10 @@ def test_ties_keep_their_order():
 
 
 def test_the_metadata_of_a_run_has_a_number_for_each_plot():
-    values = of_run(figures(report([1.0, 2.0], sent=2, failed=1)), "the queue is empty")
+    values = of_run(figures(report([1.0, 2.0], sent=2, failed=1)), "the queue is empty", "error")
     assert set(values) == {
-        "messages_in", "messages_out", "messages_failed", "messages_expired", "table_rows", "batches", "attempts",
+        "messages_in", "messages_out", "messages_failed", "messages_retried_later", "failed_attempts",
+        "messages_expired", "table_rows", "batches", "attempts",
         "bytes_in", "messages_per_second", "busy_s", "read_s", "transform_s", "complete_s", "ended_because",
         "latency_p50_s", "latency_p95_s", "latency_max_s", "slowest", "failed",
     }  # fmt: skip
@@ -107,7 +109,7 @@ def test_the_metadata_of_a_run_has_a_number_for_each_plot():
     assert all(isinstance(value, int | float) for value in numbers)
     assert [record.data["id"] for record in values["failed"].records] == ["c0"]
     assert [record.data["seconds"] for record in values["slowest"].records] == [2.0, 1.0]
-    assert "latency_p50_s" not in of_run(figures(report([None])), "")
+    assert "latency_p50_s" not in of_run(figures(report([None])), "", "error")
 
 
 @pytest.mark.parametrize(

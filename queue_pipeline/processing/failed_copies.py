@@ -1,0 +1,108 @@
+"""Messages that failed, as they are written: to the error queue, or to the delayed table for another try later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.error_message import Failure, error_message
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.recoverability import DelayedRetry, retry_headers
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.ready import ReadyMessages
+
+_COLUMNS = ["id", "message_id", "message_type", "headers", "body"]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMessage:
+    """A message that went to the error queue."""
+
+    id: str
+    message_type: str | None
+    error_type: str
+    error: str
+    message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCopies:
+    """What is written for messages that failed, and which of them went to the error queue."""
+
+    ready: Sequence[ReadyMessages]
+    failed: Sequence[FailedMessage]
+    delayed: int
+
+
+def failed_copies(
+    pipeline: QueuePipeline,
+    address: str,
+    messages: Table,
+    reasons: Mapping[str, Failure],
+    now: datetime,
+    retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
+) -> FailedCopies:
+    """The copies of messages, each with its own reason by its row's id; `retry` says which of them are tried again.
+
+    They are columns and not operations: two messages may carry one id, and each of them has to arrive.
+    """
+    errors, later = _Columns(), _Columns()
+    failed: list[FailedMessage] = []
+    for row in messages.select(_COLUMNS).to_pylist():
+        reason = reasons[row["id"]]
+        headers = wire.decode(row["headers"])
+        headers.pop(wire.FORWARD_DESTINATION, None)
+        again = retry(headers)
+        if again is not None:
+            if not headers.get(wire.MESSAGE_ID):
+                headers[wire.MESSAGE_ID] = row["message_id"]
+            milliseconds = round(again.delay.total_seconds() * 1000)
+            later.add(row["message_id"], milliseconds, retry_headers(headers, again, now, address), row["body"])
+            continue
+        told = replace(reason, data={**_told_of(row), **reason.data})
+        copy = error_message(
+            headers, row["body"], told, address, pipeline.endpoint_name, now, message_id=row["message_id"]
+        )
+        errors.add(row["message_id"], NEVER_EXPIRES, copy.headers, row["body"])
+        failed.append(
+            FailedMessage(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
+        )
+    ready = [errors.ready(pipeline.error_queue, False), later.ready(pipeline.input_queue, True)]
+    return FailedCopies([one for one in ready if one.ids], failed, len(later.ids))
+
+
+def same_reason(messages: Table, failure: Failure) -> dict[str, Failure]:
+    """One reason for all of them."""
+    return dict.fromkeys(messages["id"].to_pylist(), failure)
+
+
+def ids_of(failed: Iterable[FailedMessage]) -> list[str]:
+    """The ids by which a person finds them in the error queue."""
+    return [one.message_id or one.id for one in failed]
+
+
+def _told_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """What NServiceBus tells of the message beside its exception."""
+    told = {"Message ID": row["message_id"], "Transport message ID": row["id"]}
+    return {"Message type": row["message_type"], **told} if row["message_type"] else told
+
+
+class _Columns:
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self._milliseconds: list[int] = []
+        self._headers: list[str] = []
+        self._bodies: list[bytes] = []
+
+    def add(self, message_id: str, milliseconds: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.ids.append(message_id)
+        self._milliseconds.append(milliseconds)
+        self._headers.append(wire.encode(headers))
+        self._bodies.append(body)
+
+    def ready(self, queue: str, delayed: bool) -> ReadyMessages:
+        return ReadyMessages(queue, delayed, self.ids, self._milliseconds, self._headers, self._bodies)

@@ -1,0 +1,53 @@
+"""The rate limit: a pipeline whose attempts keep failing works on one batch at a time, until one succeeds."""
+
+from __future__ import annotations
+
+import threading
+
+from queue_pipeline.processing.recoverability import Recoverability
+from queue_pipeline.transport.failure_counts import FailureCounts
+
+
+class RateLimit:
+    """Counts the failures in a row of a queue, those of other receivers too; safe to use from several threads."""
+
+    def __init__(self, policy: Recoverability, counts: FailureCounts, queue: str) -> None:
+        """`queue` is a canonical address; whoever counts a failure in the database tells `failed` as well."""
+        self._policy = policy
+        self._counts = counts
+        self._queue = queue
+        self._failures = 0
+        self._lock = threading.Lock()
+
+    @property
+    def failures(self) -> int:
+        """Failed attempts in a row, as far as is known here."""
+        return self._failures
+
+    @property
+    def is_on(self) -> bool:
+        """Whether one batch at a time is enough."""
+        return self._policy.is_limited(self._failures)
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long to wait after a failure."""
+        return self._policy.rate_limit_seconds if self.is_on else 0.0
+
+    def look(self) -> None:
+        """See what other receivers of the queue counted."""
+        found = self._counts.list().get(self._queue)
+        with self._lock:
+            self._failures = found.failures if found else 0
+
+    def failed(self) -> None:
+        """An attempt failed."""
+        with self._lock:
+            self._failures += 1
+
+    def succeeded(self) -> None:
+        """An attempt succeeded: all receivers go on at full speed."""
+        with self._lock:
+            known, self._failures = self._failures, 0
+        if known:
+            self._counts.clear(self._queue)

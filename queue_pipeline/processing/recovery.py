@@ -1,0 +1,227 @@
+"""Recovery: tries a batch, and when it fails sees to its messages: again, in halves, later, or in the error queue."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from queue_pipeline.processing.batch import BatchProcessor, BatchReport
+from queue_pipeline.processing.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.error_message import Failure
+from queue_pipeline.processing.errors import AbandonedError, SparkLostError, SparkUnavailableError
+from queue_pipeline.processing.exception_text import describe, error_types
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.rate_limit import RateLimit
+from queue_pipeline.processing.recoverability import DelayedRetry, Step, delayed_retry, next_step
+from queue_pipeline.processing.spark_errors import is_plumbing, is_spark_error
+from queue_pipeline.processing.transforming import Transformer
+from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.errors import (
+    AccessDeniedError,
+    ClaimLostError,
+    DatabaseUnavailableError,
+    LayoutChangedError,
+    QueueNotFoundError,
+    TableNotFoundError,
+    TransientDatabaseError,
+    UniqueIndexMissingError,
+)
+from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.transport import QueueTransport
+
+FAILURES_BETWEEN_PROBES = 8
+"""After so many failures in a row it is asked anew whether the transform works at all."""
+NOBODYS_FAULT = (
+    AccessDeniedError,
+    DatabaseUnavailableError,
+    LayoutChangedError,
+    SparkUnavailableError,
+    TableNotFoundError,
+    TransientDatabaseError,
+    UniqueIndexMissingError,
+)
+"""What no message is at fault of, and what is the same for the next one: the run ends, and nothing is counted."""
+CODE_AT_FAULT = frozenset({"TransformError", "AnalysisException"})
+"""Errors of a transform that cannot be right for any message, if it is not right for none."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """What became of an attempt: batches that ended, those still to be tried, and how it goes on if it failed."""
+
+    reports: Sequence[BatchReport] = ()
+    again: Sequence[Claim] = ()
+    failure: Failure | None = None
+    step: Step | None = None
+    error_for_all: Exception | None = None
+    """Set when messages were given up for an error that no message is at fault of, and that the next will meet too."""
+
+
+class Recovery:
+    """Tries batches of one pipeline; safe to use from several threads.
+
+    Failures are counted in the database, on the claim: a message stands alone in its claim before anything but the
+    halving of its batch is decided, so that the claim's count is the message's own.
+    """
+
+    def __init__(
+        self,
+        pipeline: QueuePipeline,
+        transport: QueueTransport,
+        transformer: Transformer,
+        limit: RateLimit | None = None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._policy = pipeline.retries
+        self._transport = transport
+        self._transformer = transformer
+        self._processor = BatchProcessor(pipeline, transport, transformer)
+        self._address = transport.resolve(pipeline.input_queue).canonical
+        self.limit = limit or RateLimit(self._policy, transport.failures, self._address)
+        self._stopped = threading.Event()
+        self._broken = False
+        self._failed_in_a_row = 0
+        self._can_delay: bool | None = None
+
+    def stop(self) -> None:
+        """From now on an error means that the run was terminated, and is nobody's failure."""
+        self._stopped.set()
+
+    def attempt(self, claim: Claim) -> Attempted:
+        """Try a batch. What it raises was no message's fault: the claim is still held, and is to be released."""
+        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+            return self._attempt_unreliable(claim)
+        if claim.failures and (told := self._see_to_abandoned(claim)):
+            return told
+        batch = self._processor.read(claim)
+        ranges = batch.came_back
+        if ranges and not _is_all(batch, ranges):
+            # Whoever failed before is suspect: the others need not fail with it.
+            return Attempted(again=self._transport.claims.separate(claim, ranges))
+        try:
+            report = self._processor.work(batch)
+        except (ClaimLostError, *NOBODYS_FAULT):
+            raise
+        except Exception as error:
+            if self._stopped.is_set() or self._is_missing_queue(error):
+                raise
+            return self._recover(batch, error)
+        self._succeeded()
+        return Attempted([report])
+
+    def _see_to_abandoned(self, claim: Claim) -> Attempted | None:
+        """What is due for a batch that failed in the hands of others, before it is tried here; None: try it."""
+        for_all = self._broken and claim.messages > 1
+        step = next_step(self._policy, claim.messages, claim.failures, for_all=for_all)
+        if step is Step.RETRY:
+            return None
+        if step is Step.SPLIT:
+            return Attempted(again=self._transport.claims.split(claim, claim.messages // 2), step=step)
+        known = [one.last_error for one in self._transport.claims.list() if one.claim_id == claim.claim_id]
+        abandoned = AbandonedError(
+            f"{claim.messages} of {claim.queue} failed {claim.failures} times, the last time without a word of why "
+            f"(what is known: {known[0] if known and known[0] else 'nothing'}); see the log of the run that had it"
+        )
+        return self._see_to(self._processor.read(claim), abandoned, for_all=for_all)
+
+    def _recover(self, batch: ClaimedBatch, error: Exception) -> Attempted:
+        try:
+            for_all = self._is_for_all() and batch.claim.messages > 1
+            if for_all and not CODE_AT_FAULT.isdisjoint(error_types(error)):
+                # It stays so until somebody mends the code, and until then the messages are best kept where they are.
+                raise error
+            claim = self._transport.claims.fail(batch.claim, f"{type(error).__name__}: {error}")
+            if (is_spark_error(error) or is_plumbing(error)) and not self._transformer.answers():
+                raise SparkLostError(
+                    f"Spark went away while it worked on {claim.messages} messages of {claim.queue}; they are "
+                    f"tried again, in smaller batches ({type(error).__name__}: {error})"
+                ) from error
+            return self._see_to(replace(batch, claim=claim), error, for_all=for_all)
+        except (ClaimLostError, SparkLostError):
+            raise
+        except Exception as trouble:
+            if trouble is error:
+                raise
+            first = batch.messages["id"][0].as_py() if batch.messages.num_rows else batch.claim.claim_id
+            logger.critical("Failed to execute recoverability policy for message with native ID: `%s`", first)
+            raise
+
+    def _see_to(self, batch: ClaimedBatch, error: Exception, *, for_all: bool) -> Attempted:
+        claim, failure = batch.claim, describe(error)
+        unrecoverable = self._policy.is_unrecoverable(error_types(error))
+        step = next_step(self._policy, claim.messages, claim.failures, for_all=for_all, unrecoverable=unrecoverable)
+        if step is Step.SPLIT:
+            return Attempted((), self._transport.claims.split(claim, claim.messages // 2), failure, step)
+        if step is Step.RETRY:
+            return Attempted((), (claim,), failure, step)
+        now = datetime.now(UTC)
+
+        def retry(headers: Mapping[str, str]) -> DelayedRetry | None:
+            if not self._delays():
+                return None
+            return delayed_retry(self._policy, headers, now, unrecoverable=unrecoverable)
+
+        return Attempted(
+            [self._processor.give_up(batch, failure, retry)], (), failure, step, error if for_all else None
+        )
+
+    def _attempt_unreliable(self, claim: Claim) -> Attempted:
+        """The claim ends first; after that a message that fails can only go to the error queue, and only from here."""
+        batch = self._processor.read(claim)
+        self._processor.take(batch)
+        return self._try_unreliable(batch)
+
+    def _try_unreliable(self, batch: ClaimedBatch) -> Attempted:
+        try:
+            report = self._processor.work(batch)
+        except Exception as error:
+            if self._stopped.is_set():
+                raise
+            self._transport.failures.add(batch.claim.queue, f"{type(error).__name__}: {error}")
+            failure = describe(error)
+            if batch.messages.num_rows <= 1 or isinstance(error, NOBODYS_FAULT) or self._is_for_all():
+                return Attempted([self._processor.give_up(batch, failure)], (), failure, Step.GIVE_UP)
+            halves = [self._try_unreliable(half) for half in batch.halves()]
+            return Attempted([report for half in halves for report in half.reports], (), failure, Step.SPLIT)
+        self._succeeded()
+        return Attempted([report])
+
+    def _succeeded(self) -> None:
+        self._broken, self._failed_in_a_row = False, 0
+        self.limit.succeeded()
+
+    def _is_for_all(self) -> bool:
+        """Whether the transform fails on no messages too; asked now and then, because asking is a call of it."""
+        self.limit.failed()
+        if self._failed_in_a_row % FAILURES_BETWEEN_PROBES == 0:
+            self._broken = not self._transformer.is_sound()
+        self._failed_in_a_row += 1
+        return self._broken
+
+    def _delays(self) -> bool:
+        """Whether there is a table for delayed messages: one that a .NET endpoint installed may have another name."""
+        if self._can_delay is None and self._policy.delayed_retries:
+            try:
+                self._transport.delayed.next_due_seconds(self._transport.resolve(self._pipeline.input_queue))
+                self._can_delay = True
+            except QueueNotFoundError as error:
+                self._can_delay = False
+                logger.warning("pipeline %s: no delayed retries, because %s", self._pipeline.name, error)
+        return bool(self._can_delay)
+
+    def _is_missing_queue(self, error: Exception) -> bool:
+        """Whether a queue is missing that every batch needs; one that a message asked for is that message's fault."""
+        if not isinstance(error, QueueNotFoundError):
+            return False
+        own = {self._transport.resolve(queue).canonical for queue in self._pipeline.queues}
+        return error.queue in own or error.queue in self._pipeline.queues
+
+
+def _is_all(batch: ClaimedBatch, ranges: Sequence[tuple[int, int]]) -> bool:
+    rows = batch.messages["row_version"]
+    return list(ranges) == [(rows[0].as_py(), rows[-1].as_py())]

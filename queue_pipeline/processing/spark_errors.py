@@ -1,0 +1,83 @@
+"""What Spark tells of an error, without the JVM's part of it; where a worker's Python failed, that is read out of it.
+
+An exception of a worker reaches the driver as the text of its traceback, inside the message of another.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from dataclasses import dataclass
+
+from queue_pipeline.processing.stack_frames import Frame, frame_at, plain_name
+
+_TRACEBACK = "Traceback (most recent call last):\n"
+_CHAINED = re.compile(
+    r"\n\n(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):\n\n"
+)
+_FRAME = re.compile(r' +File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)')
+_ERROR = re.compile(r"(?P<name>[^\s:]+)(?:: (?P<message>.*))?\Z", re.DOTALL)
+_GROUP = re.compile(r"^ +[|+] ", re.MULTILINE)
+_JVM = re.compile(r"\n\s*\n(?:JVM|Driver) stacktrace:|\n\tat [\w.$]+")
+_STATE = re.compile(r"\n SQLSTATE: \w{5}\s*\Z")
+_WITHOUT_TRACEBACK = re.compile(r"thrown from the Python worker:\s+(?=[\w.<>]+(?:: |\s*\n|\s*\Z))")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerError:
+    """An exception of a Spark worker, with its frames, innermost first."""
+
+    name: str
+    message: str
+    frames: tuple[Frame, ...]
+
+
+def is_spark_error(error: BaseException) -> bool:
+    """Whether Spark's driver side raised it. Tells without importing Spark, which takes a second."""
+    return any(_package(kind) in ("pyspark", "py4j") for kind in type(error).__mro__)
+
+
+def is_plumbing(error: BaseException) -> bool:
+    """Whether it is only how Spark's client heard of an error that it then told in its own words."""
+    return _package(type(error)) in ("grpc", "py4j")
+
+
+def without_jvm(text: str) -> str:
+    """What Spark says, up to the JVM's stack trace."""
+    found = _JVM.search(text)
+    return (text[: found.start()] if found else text).rstrip()
+
+
+def worker_errors(text: str) -> list[WorkerError]:
+    """The exceptions of a worker that a message of Spark holds: the one that ended it first, then its causes."""
+    _, found, printed = text.partition(_TRACEBACK)
+    if not found:
+        without = _WITHOUT_TRACEBACK.search(text)
+        printed = text[without.end() :] if without else ""
+    printed = _STATE.sub("", without_jvm(_GROUP.sub("", printed) if "Exception Group" in text else printed))
+    errors = [_read(part.removeprefix(_TRACEBACK)) for part in _CHAINED.split(printed)]
+    # A message that was cut ends before it names its exception.
+    return [error for error in reversed(errors) if error is not None] if errors[-1] is not None else []
+
+
+def _read(printed: str) -> WorkerError | None:
+    lines = printed.split("\n")
+    frames: list[Frame] = []
+    while lines and (lines[0].startswith(" ") or not lines[0]):
+        if found := _FRAME.fullmatch(lines.pop(0)):
+            frames.append(frame_at(found["file"], int(found["line"]), found["function"]))
+    told = _ERROR.match("\n".join(lines))
+    if told is None:
+        return None
+    return WorkerError(_qualified(told["name"]), (told["message"] or "").rstrip(), tuple(reversed(frames)))
+
+
+def _qualified(name: str) -> str:
+    """Tracebacks leave out the module of Python's own exceptions."""
+    kind = getattr(builtins, name, None)
+    return f"builtins.{name}" if isinstance(kind, type) and issubclass(kind, BaseException) else plain_name(name)
+
+
+def _package(kind: type) -> str:
+    return str(kind.__module__).partition(".")[0]

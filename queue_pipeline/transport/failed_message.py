@@ -1,0 +1,165 @@
+"""A message in an error queue, and a choice of such messages: values, no database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.messages import from_row
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMessage:
+    """A message in an error queue, without its body.
+
+    `problem` says why its headers cannot be read: then there are none, and `raw_headers` is what is stored.
+    """
+
+    id: str
+    row_version: int
+    message_id: str
+    message_type: str | None
+    failed_queue: str | None
+    exception_type: str | None
+    exception_message: str | None
+    time_of_failure: datetime | None
+    processing_endpoint: str | None
+    body_size: int
+    problem: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    raw_headers: str | None = None
+
+
+class Selection(BaseModel):
+    """Which failed messages are meant: those that meet all that is given; of several ids one has to fit.
+
+    An id is a message's or its row's. A message type is the header as it stands, its first entry, or the .NET name
+    before the comma; an exception is a type, with or without what stands before its last dot.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ids: tuple[Name, ...] = ()
+    message_type: Name | None = None
+    exception: Name | None = None
+    failed_queue: Name | None = None
+    everything: bool = False
+
+    def __init__(self, **values: Any) -> None:
+        """Check what was chosen; an error names what can be."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise ConfigurationError(_explain(error)) from None
+
+    @model_validator(mode="after")
+    def _chooses(self) -> Selection:
+        narrow = bool(self.ids or self.message_type or self.exception or self.failed_queue)
+        if not narrow and not self.everything:
+            raise ValueError(
+                "nothing is chosen; give ids, a message type, an exception or a failed queue, or choose all"
+            )
+        if narrow and self.everything:
+            raise ValueError("all are chosen, and at the same time some of them; leave out one or the other")
+        return self
+
+    def matches(self, message: FailedMessage, failed_in: Callable[[str], bool]) -> bool:
+        """Whether a message is meant; `failed_in` tells whether an address is that of the failed queue."""
+        return (
+            (not self.ids or message.message_id in self.ids or message.id in map(str.lower, self.ids))
+            and (self.message_type is None or self.message_type in _type_names(message))
+            and (self.exception is None or self.exception in _exception_names(message))
+            and (self.failed_queue is None or (message.failed_queue is not None and failed_in(message.failed_queue)))
+        )
+
+
+def read_failed(
+    row_id: str,
+    row_version: int,
+    header_text: str | None,
+    body_size: int,
+    correlation_id: str | None = None,
+    reply_to_address: str | None = None,
+) -> FailedMessage:
+    """A row of an error queue as a value; headers that cannot be read are told and not raised."""
+    try:
+        message = from_row(row_id, row_version, header_text, None, correlation_id, reply_to_address)
+    except ValueError as error:
+        identity = str(row_id).lower()
+        unknown = (None,) * 6
+        return FailedMessage(
+            identity, int(row_version), identity, *unknown, int(body_size), str(error), {}, header_text
+        )
+    headers = message.headers
+    return FailedMessage(
+        message.id,
+        message.row_version,
+        message.message_id,
+        first_type(headers.get(wire.ENCLOSED_MESSAGE_TYPES)),
+        headers.get(wire.FAILED_QUEUE) or None,
+        headers.get(wire.EXCEPTION_TYPE) or None,
+        headers.get(wire.EXCEPTION_MESSAGE) or None,
+        _moment(headers.get(wire.TIME_OF_FAILURE)),
+        headers.get(wire.PROCESSING_ENDPOINT) or None,
+        int(body_size),
+        headers=headers,
+    )
+
+
+def first_type(enclosed: str | None) -> str | None:
+    """The concrete type of a message, of all that it can be taken for."""
+    return (enclosed or "").partition(";")[0].strip() or None
+
+
+def full_name(message_type: str) -> str:
+    """A .NET type's name without its assembly, which follows the first comma outside brackets."""
+    depth = 0
+    for position, character in enumerate(message_type):
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth <= 0:
+            return message_type[:position].rstrip()
+    return message_type
+
+
+def bare_name(type_name: str) -> str:
+    """A type's name without its namespace."""
+    return type_name.rpartition(".")[2]
+
+
+def _type_names(message: FailedMessage) -> set[str]:
+    if message.message_type is None:
+        return set()
+    return {
+        message.headers.get(wire.ENCLOSED_MESSAGE_TYPES, ""),
+        message.message_type,
+        full_name(message.message_type),
+    }
+
+
+def _exception_names(message: FailedMessage) -> set[str]:
+    kind = message.exception_type
+    return set() if kind is None else {kind, bare_name(kind)}
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return wire.parse_timestamp(text) if text else None
+    except ValueError:
+        return None
+
+
+def _explain(error: ValidationError) -> str:
+    told = []
+    for problem in error.errors():
+        where = ".".join(str(part) for part in problem["loc"])
+        message = problem["msg"].removeprefix("Value error, ")
+        told.append(f"{where}: {message}" if where else message)
+    return "; ".join(told)

@@ -1,0 +1,65 @@
+"""Failure counts: queues whose batches fail, counted in the database so that every receiver slows down together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queue_pipeline.transport.addressing import FAILURES_TABLE, AddressBook
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.errors import TableNotFoundError
+from queue_pipeline.transport.statements import Command
+
+LONGEST_ERROR = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCount:
+    """How many attempts on a queue's batches failed in a row, for how long on the database's clock, and why."""
+
+    queue: str
+    failures: int
+    since_seconds: float
+    last_error: str
+
+
+class FailureCounts:
+    """Records, lists and clears; a database that an older version installed has no table for it, and counts nothing."""
+
+    def __init__(self, database: Database, book: AddressBook) -> None:
+        self._database = database
+        self._book = book
+        self._installed: bool | None = None
+
+    def record(self, transaction: Transaction, queue: str, error: str) -> None:
+        """Count a failed attempt in the caller's transaction."""
+        if self._installed is None:
+            exists = self._database.dialect.statement("table_exists", queue=self._book.own(FAILURES_TABLE))
+            self._installed = bool(transaction.rows(exists))
+        if self._installed:
+            transaction.execute(self._statement("failures_record"), (queue, error[:LONGEST_ERROR]))
+
+    def add(self, queue: str, error: str) -> None:
+        """Count a failed attempt in a transaction of its own."""
+        self._database.run(lambda own: self.record(own, queue, error))
+
+    def clear(self, queue: str) -> None:
+        """Forget a queue's failures: something succeeded."""
+        if self._installed is not False:
+            try:
+                self._database.run(lambda own: own.execute(self._statement("failures_clear"), (queue,)))
+            except TableNotFoundError:
+                self._installed = False
+
+    def list(self) -> dict[str, FailureCount]:
+        """Queues that fail, by canonical address."""
+        try:
+            rows = self._database.run(lambda own: own.rows(self._statement("failures_list")), write=False)
+        except TableNotFoundError:
+            return {}
+        return {
+            queue: FailureCount(queue, failures, milliseconds / 1000, error)
+            for queue, failures, milliseconds, error in rows
+        }
+
+    def _statement(self, name: str) -> Command:
+        return self._database.dialect.statement(name, failures=self._book.own(FAILURES_TABLE))

@@ -1,0 +1,478 @@
+"""Exceptions as the error queue tells them: their names, and stack traces in the form of .NET."""
+
+import functools
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from queue_pipeline.processing.error_message import LONGEST_MESSAGE, Failure
+from queue_pipeline.processing.exception_text import LONGEST_TEXT, describe, error_types
+from queue_pipeline.processing.stack_frames import module_of
+from queue_pipeline_tests.support.service_control import parse_frames
+
+HERE = __name__
+FILE = str(Path(__file__).resolve())
+
+
+class Refused(ValueError):
+    """A business error with facts."""
+
+    def __init__(self, message, data=None):
+        super().__init__(message)
+        self.data = data
+
+
+class Till:
+    """Something with methods."""
+
+    def count(self):
+        return self._count(0)
+
+    def _count(self, divisor):
+        return 1 / divisor
+
+
+def raised(function, *arguments):
+    try:
+        function(*arguments)
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def told(function, *arguments):
+    return describe(raised(function, *arguments))
+
+
+def raising(error):
+    raise error
+
+
+def chained(*messages):
+    """An exception for each message, each the cause of the one before."""
+    inner = None
+    for message in reversed(messages):
+        try:
+            raise KeyError(message) from inner
+        except KeyError as error:
+            inner = error
+    return inner
+
+
+def frames(failure):
+    return [f"{frame.type}.{frame.method}" for frame in parse_frames(failure.stack_trace)]
+
+
+def test_a_type_has_its_module_before_it_even_if_it_is_pythons_own():
+    assert told(int, "x").error_type == "builtins.ValueError"
+    assert describe(Refused("no")).error_type == f"{HERE}.Refused"
+    assert told(json.loads, "{").error_type == "json.decoder.JSONDecodeError"
+
+
+def test_a_type_made_in_a_function_has_a_name_without_brackets():
+    class Local(Exception):
+        pass
+
+    name = describe(Local()).error_type
+    assert name == f"{HERE}.test_a_type_made_in_a_function_has_a_name_without_brackets.Local"
+
+
+def test_frames_are_those_of_dot_net_with_the_innermost_first():
+    failure = told(Till().count)
+    title, first, second, *_ = failure.stack_trace.splitlines()
+    assert title == "builtins.ZeroDivisionError: division by zero"
+    assert re.fullmatch(rf"   at {re.escape(HERE)}\.Till\._count\(\) in {re.escape(FILE)}:line \d+", first)
+    assert re.fullmatch(rf"   at {re.escape(HERE)}\.Till\.count\(\) in {re.escape(FILE)}:line \d+", second)
+    assert frames(failure) == [f"{HERE}.Till._count", f"{HERE}.Till.count", f"{HERE}.raised"]
+
+
+def test_the_line_is_the_one_that_raised():
+    (first, *_) = parse_frames(told(Till().count).stack_trace)
+    assert "return 1 / divisor" in Path(first.file).read_text().splitlines()[first.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda: [int(x) for x in "a"], "lambda.listcomp"),
+        (lambda: raising(next(int(x) for x in "a")), "lambda.genexpr"),
+        (functools.partial(lambda: 1 / 0), "lambda"),
+    ],
+)
+def test_names_that_python_writes_in_brackets_lose_them(function, name):
+    assert frames(told(function))[0] == f"{HERE}.{name}"
+
+
+def test_code_that_never_was_in_a_file_has_a_frame_without_one():
+    failure = told(exec, "def f():\n    1 / 0\nf()", {"__name__": "made.up"})
+    assert failure.stack_trace.splitlines()[1:3] == ["   at made.up.f()", "   at made.up.module()"]
+    assert frames(failure)[:2] == ["made.up.f", "made.up.module"]
+
+
+def test_code_without_a_module_is_named_after_its_file():
+    code = compile("1 / 0", "/srv/shop/a prices.py", "exec")
+    failure = told(exec, code, {"__name__": None})
+    assert failure.stack_trace.splitlines()[1] == "   at a_prices.module() in /srv/shop/a prices.py:line 1"
+    (first, *_) = parse_frames(failure.stack_trace)
+    assert (first.file, first.line) == ("/srv/shop/a prices.py", 1)
+
+
+def test_relative_paths_become_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    failure = told(exec, compile("1 / 0", "script.py", "exec"), {"__name__": "__main__"})
+    assert failure.stack_trace.splitlines()[1] == f"   at __main__.module() in {tmp_path}/script.py:line 1"
+
+
+def test_the_source_is_the_package_that_raised():
+    assert told(Till().count).source == HERE.partition(".")[0]
+    assert told(json.loads, "{").source == "json"
+    assert describe(ValueError("never raised")).source is None
+
+
+def test_an_exception_that_was_never_raised_is_its_title():
+    assert describe(ValueError("bad")) == Failure("builtins.ValueError", "bad", "builtins.ValueError: bad")
+    assert describe(ValueError()).stack_trace == "builtins.ValueError"
+
+
+def test_a_cause_is_told_inside_and_its_frames_come_first():
+    def fail():
+        try:
+            Till().count()
+        except ZeroDivisionError as error:
+            raise Refused("no change") from error
+
+    failure = told(fail)
+    lines = failure.stack_trace.splitlines()
+    assert (failure.error_type, failure.message) == (f"{HERE}.Refused", "no change")
+    assert failure.inner_type == "builtins.ZeroDivisionError"
+    assert lines[:2] == [f"{HERE}.Refused: no change", " ---> builtins.ZeroDivisionError: division by zero"]
+    assert lines[2].startswith(f"   at {HERE}.Till._count() in ")
+    end = lines.index("   --- End of inner exception stack trace ---")
+    assert lines[end + 1].startswith(
+        f"   at {HERE}.test_a_cause_is_told_inside_and_its_frames_come_first.fail() in {FILE}:line "
+    )
+
+
+def test_causes_of_causes_are_told_from_the_outside_in():
+    lines = describe(chained("a", "b", "c")).stack_trace.splitlines()
+    assert lines[:3] == ["builtins.KeyError: 'a'", " ---> builtins.KeyError: 'b'", " ---> builtins.KeyError: 'c'"]
+    assert [line for line in lines[3:] if line.startswith("   at")] == [
+        line for line in lines if f"   at {HERE}.chained() in" in line
+    ]
+    assert lines.count("   --- End of inner exception stack trace ---") == 2
+    assert lines[-1].startswith("   at")
+
+
+def test_what_was_being_handled_counts_as_a_cause_unless_the_program_says_otherwise():
+    def fail(suppressed):
+        try:
+            Till().count()
+        except ZeroDivisionError:
+            if suppressed:
+                raise Refused("no") from None
+            raise Refused("no")  # noqa: B904
+
+    assert told(fail, False).inner_type == "builtins.ZeroDivisionError"
+    assert told(fail, True).inner_type is None
+    assert "ZeroDivision" not in told(fail, True).stack_trace
+
+
+def test_the_first_of_a_group_counts_as_its_cause():
+    failure = describe(ExceptionGroup("several", [Refused("first"), KeyError("second")]))
+    assert failure.error_type == "builtins.ExceptionGroup"
+    assert failure.inner_type == f"{HERE}.Refused"
+
+
+def test_a_chain_that_bites_its_own_tail_ends():
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert describe(first).stack_trace.splitlines() == [
+        "builtins.ValueError: first",
+        " ---> builtins.ValueError: second",
+        "   --- End of inner exception stack trace ---",
+    ]
+
+
+def test_a_deep_chain_ends():
+    lines = describe(chained(*map(str, range(500)))).stack_trace.splitlines()
+    assert sum(line.startswith(" ---> ") for line in lines) == 9
+
+
+def test_an_endless_recursion_shows_where_it_began_and_where_it_ended():
+    def again(depth):
+        return again(depth + 1)
+
+    failure = told(again, 0)
+    assert failure.error_type == "builtins.RecursionError"
+    assert re.search(r"\n   --- \d+ frames left out ---\n", failure.stack_trace)
+    names = frames(failure)
+    assert len(names) == 100
+    assert names[-1] == f"{HERE}.raised"
+
+
+def test_a_long_text_ends_with_a_whole_line_and_keeps_the_innermost_frames():
+    error = chained(*("é" * 100_000 for _ in range(8)))
+    code = compile("\n" * 41 + "raise error", "/srv/" + "x" * 4_000 + ".py", "exec")
+    for _ in range(30):
+        error = raised(exec, code, {"__name__": "deep", "error": error})
+    text = describe(error).stack_trace
+    assert len(text) <= LONGEST_TEXT
+    assert len(text) > LONGEST_TEXT - 5_000
+    last = text.splitlines()[-1]
+    assert last.startswith("   at ") and re.search(r":line \d+$", last)
+
+
+def test_a_long_message_is_cut_as_in_its_header_and_stands_so_in_the_text():
+    failure = describe(ValueError("x" * 100_000))
+    assert failure.message == "x" * LONGEST_MESSAGE
+    assert failure.stack_trace == f"builtins.ValueError: {failure.message}"
+
+
+def test_notes_follow_the_message():
+    error = ValueError("bad")
+    error.add_note("order 7")
+    error.add_note("of customer 8")
+    failure = describe(error)
+    assert failure.message == "bad\norder 7\nof customer 8"
+    assert failure.stack_trace == "builtins.ValueError: bad\norder 7\nof customer 8"
+
+
+def test_facts_that_an_exception_carries_are_kept_as_text():
+    assert describe(Refused("no", {"order": 7, 8: None})).data == {"order": "7", "8": "None"}
+
+
+@pytest.mark.parametrize("data", [None, "text", ["list"], 7])
+def test_data_that_is_no_mapping_is_left_alone(data):
+    assert describe(Refused("no", data)).data == {}
+
+
+def test_many_or_long_facts_are_bounded():
+    data = describe(Refused("no", {f"{n} is long" * 100: "v" * 100_000 for n in range(1_000)})).data
+    assert len(data) == 20
+    assert max(map(len, data)) == 100
+    assert max(map(len, data.values())) == 2_048
+
+
+def test_an_exception_that_cannot_be_told_is_told_nevertheless():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no words")
+
+        @property
+        def data(self):
+            raise RuntimeError("no facts")
+
+    error = Mute()
+    error.__notes__ = [Mute(), "a note"]
+    failure = describe(error)
+    assert failure.message == "\n".join(["(it cannot be told: RuntimeError)"] * 2 + ["a note"])
+    assert failure.data == {}
+
+
+def test_characters_that_no_database_carries_are_gone():
+    failure = describe(Refused("a\0b\ud800c", {"k\0": "\udc00v"}))
+    assert failure.message == "ab\ufffdc"
+    assert failure.data == {"k": "\ufffdv"}
+    assert failure.stack_trace == f"{HERE}.Refused: ab\ufffdc"
+
+
+def test_names_of_an_error_are_its_own_and_those_of_its_bases():
+    names = error_types(Refused("no"))
+    assert names[:2] == (f"{HERE}.Refused", "Refused")
+    assert {"builtins.ValueError", "ValueError", "builtins.Exception", "Exception"} <= set(names)
+    assert "object" not in names
+    assert len(names) == len(set(names))
+
+
+def test_names_of_an_error_include_that_of_the_package_that_shows_it():
+    assert "json.JSONDecodeError" in error_types(raised(json.loads, "{"))
+
+
+def test_describing_does_not_load_spark():
+    program = "import queue_pipeline.processing.exception_text as text, sys; text.describe(ValueError('x')); "
+    loaded = subprocess.run(
+        [sys.executable, "-c", program + "print([name for name in sys.modules if name.startswith('pyspark')])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_a_file_has_the_name_under_which_it_is_imported():
+    assert module_of(FILE) == HERE
+    assert module_of(json.__file__) == "json"
+    assert module_of(json.decoder.__file__) == "json.decoder"
+    assert module_of("/x/lib/python3.11/site-packages/shop/orders.py") == "shop.orders"
+    assert module_of("/x/pyspark.zip/pyspark/worker.py") == "pyspark.worker"
+    assert module_of("/nowhere/on the path/script.py") == "script"
+
+
+# What Spark's client raises; its classes are not needed to recognise it.
+SparkError = type("PythonException", (Exception,), {"__module__": "pyspark.errors.exceptions.connect"})
+
+WORKER = textwrap.dedent("""
+      An exception was thrown from the Python worker. Please see the stack trace below.
+    [PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+      File "/opt/pyspark.zip/pyspark/worker.py", line 4327, in invoke_udf
+        run_process()
+      File "/opt/pyspark.zip/pyspark/worker.py", line 2884, in <listcomp>
+        return [udf_func(*row) for row in rows]
+                ^^^^^^^^^^^^^^
+      File "/srv/shop/prices.py", line 13, in <lambda>
+        raise ValueError("bad")
+    {error}
+     SQLSTATE: 38000
+    """)
+CHAINED = textwrap.dedent("""
+    Job aborted: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+      File "/srv/shop/prices.py", line 10, in look_up
+        {}["a"]
+        ~~^^^^^
+    KeyError: 'a'
+
+    The above exception was the direct cause of the following exception:
+
+    Traceback (most recent call last):
+      File "/srv/shop/prices.py", line 12, in price
+        raise Unknown("no price") from error
+    shop.errors.Unknown: no price
+    for an apple
+
+    \tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:561)
+    \tat java.lang.Thread.run(Thread.java:840)
+
+    Driver stacktrace:
+    \tat org.apache.spark.scheduler.DAGScheduler.failJobAndIndependentStages(DAGScheduler.scala:2887)
+    """)
+
+
+def worker(error):
+    return told(raising, SparkError(WORKER.replace("{error}", error)))
+
+
+def test_an_exception_of_a_worker_is_told_as_if_it_were_raised_here():
+    failure = worker("ValueError: bad")
+    assert (failure.error_type, failure.message, failure.source) == ("builtins.ValueError", "bad", "prices")
+    lines = failure.stack_trace.splitlines()
+    assert lines[:5] == [
+        "builtins.ValueError: bad",
+        "   at prices.lambda() in /srv/shop/prices.py:line 13",
+        "   at pyspark.worker.listcomp() in /opt/pyspark.zip/pyspark/worker.py:line 2884",
+        "   at pyspark.worker.invoke_udf() in /opt/pyspark.zip/pyspark/worker.py:line 4327",
+        "   --- End of stack trace from previous location ---",
+    ]
+    assert lines[5].startswith(f"   at {HERE}.raising() in ")
+
+
+@pytest.mark.parametrize(
+    ("printed", "name", "message"),
+    [
+        ("ZeroDivisionError", "builtins.ZeroDivisionError", ""),
+        ("shop.errors.Odd: one\ntwo: three", "shop.errors.Odd", "one\ntwo: three"),
+        ("shop.f.<locals>.Odd: x", "shop.f.Odd", "x"),
+        ("Odd: defined in a script", "Odd", "defined in a script"),
+        ("KeyError: 'a: b'", "builtins.KeyError", "'a: b'"),
+    ],
+)
+def test_a_workers_exception_is_read_as_python_prints_it(printed, name, message):
+    failure = worker(printed)
+    assert (failure.error_type, failure.message) == (name, message)
+
+
+def test_causes_in_a_worker_are_causes_here_and_the_jvm_is_left_out():
+    failure = told(raising, SparkError(CHAINED))
+    assert (failure.error_type, failure.inner_type) == ("shop.errors.Unknown", "builtins.KeyError")
+    assert failure.message == "no price\nfor an apple"
+    assert failure.stack_trace.splitlines()[:7] == [
+        "shop.errors.Unknown: no price",
+        "for an apple",
+        " ---> builtins.KeyError: 'a'",
+        "   at prices.look_up() in /srv/shop/prices.py:line 10",
+        "   --- End of inner exception stack trace ---",
+        "   at prices.price() in /srv/shop/prices.py:line 12",
+        "   --- End of stack trace from previous location ---",
+    ]
+    assert "org.apache" not in failure.stack_trace
+
+
+@pytest.mark.parametrize(("text", "end"), [(WORKER, "ValueError"), (CHAINED, "shop.errors.Unknown")])
+def test_a_message_that_was_cut_before_it_names_its_exception_is_told_as_it_is(text, end):
+    cut = text[: text.index(end)]
+    failure = describe(SparkError(cut))
+    assert failure.error_type == "pyspark.errors.exceptions.connect.PythonException"
+    assert failure.message == cut.strip()
+
+
+@pytest.mark.parametrize("between", [" ", "\n"])
+@pytest.mark.parametrize(
+    ("printed", "name", "message"),
+    [
+        ("ValueError: bad\nnews", "builtins.ValueError", "bad\nnews"),
+        ("shop.Odd: x", "shop.Odd", "x"),
+        ("ZeroDivisionError", "builtins.ZeroDivisionError", ""),
+    ],
+)
+def test_a_worker_that_hides_its_traceback_still_names_its_exception(between, printed, name, message):
+    text = f"[PYTHON_EXCEPTION] An exception was thrown from the Python worker:{between}{printed}\n SQLSTATE: 38000"
+    failure = describe(SparkError(text))
+    assert (failure.error_type, failure.message) == (name, message)
+
+
+def test_a_group_of_exceptions_in_a_worker_is_named():
+    text = textwrap.dedent("""
+        thrown from the Python worker:   + Exception Group Traceback (most recent call last):
+          |   File "/srv/shop/prices.py", line 3, in price
+          |     raise ExceptionGroup("several", [ValueError("a")])
+          | ExceptionGroup: several (1 sub-exception)
+          +-+---------------- 1 ----------------
+            | ValueError: a
+            +------------------------------------
+        """)
+    failure = describe(SparkError(text))
+    assert failure.error_type == "builtins.ExceptionGroup"
+    assert failure.message.startswith("several (1 sub-exception)")
+    assert frames(failure) == ["prices.price"]
+
+
+def test_only_spark_speaks_for_workers():
+    failure = describe(ValueError(WORKER))
+    assert failure.error_type == "builtins.ValueError"
+    assert failure.message.strip().startswith("An exception was thrown")
+
+
+def test_other_errors_of_spark_keep_their_condition_and_lose_the_jvm():
+    kind = type("NumberFormatException", (Exception,), {"__module__": "pyspark.errors.exceptions.connect"})
+    text = "[CAST_INVALID_INPUT] The value 'a'.\n== DataFrame ==\n\"cast\" was called from\n/srv/x.py:41\n\n\n"
+    failure = describe(kind(text + "JVM stacktrace:\norg.apache.spark.X\n\tat org.apache.Y(Y.scala:1)"))
+    assert failure.error_type == "pyspark.errors.exceptions.connect.NumberFormatException"
+    assert failure.message == text.strip()
+
+
+def test_how_the_client_heard_of_an_error_is_no_cause_of_it():
+    rendezvous = type("_MultiThreadedRendezvous", (Exception,), {"__module__": "grpc._channel"})
+
+    def fail():
+        try:
+            raise rendezvous("status = INTERNAL")
+        except rendezvous:
+            raise SparkError("[OH] no")  # noqa: B904
+
+    failure = told(fail)
+    assert failure.inner_type is None
+    assert "INTERNAL" not in failure.stack_trace
+
+
+def test_names_of_a_workers_exception_are_those_that_were_printed():
+    def names(error):
+        return error_types(SparkError(WORKER.replace("{error}", error)))
+
+    assert names("shop.errors.Odd: x") == ("shop.errors.Odd", "Odd")
+    assert names("KeyError: 'x'")[:4] == ("builtins.KeyError", "KeyError", "builtins.LookupError", "LookupError")
+    assert {f"{HERE}.Refused", "Refused", "ValueError"} <= set(names(f"{HERE}.Refused: no"))
+    assert "PythonException" not in names("shop.errors.Odd: x")

@@ -1,0 +1,2 @@
+-- The columns that the first installations of this table lack.
+ALTER TABLE {claims} ADD COLUMN failures integer NOT NULL DEFAULT 0, ADD COLUMN last_error text

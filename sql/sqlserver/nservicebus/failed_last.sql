@@ -1,0 +1,2 @@
+-- How far an error queue goes now: what fails later has a higher RowVersion.
+SELECT MAX(RowVersion) FROM {queue} WITH (READPAST, READCOMMITTEDLOCK)
