@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import click
 
-from queue_pipeline.cli.output import count_of, write_heading, write_json, write_lines, write_table
+from queue_pipeline.cli.output import count_of, flush, write, write_heading, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE, any_queues_argument, queues_argument
 from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.processing.mover import DueMover
 from queue_pipeline.transport.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH
 
@@ -43,16 +47,29 @@ def purge(session: Session, queues: tuple[str, ...], batch: int) -> None:
     show_default=True,
     help="Messages a transaction.",
 )
+@click.option("--watch", is_flag=True, help="Go on until Ctrl-C, moving messages as they become due.")
 @shared_options
 @pass_session
-def move_due(session: Session, queues: tuple[str, ...], batch: int) -> None:
-    """Move delayed messages that are due into their queues.
+def move_due(session: Session, queues: tuple[str, ...], batch: int, watch: bool) -> None:
+    """Move delayed messages that are due to where they are for.
 
-    For queues without a running endpoint or pipeline, which do so by themselves.
+    For queues without a running endpoint or pipeline, which do so by themselves. With --watch a line tells of every
+    move, with --json as a document of its own.
     """
     with session.transport() as transport:
         tables = [transport.resolve(queue) for queue in queues]
         counts = [(table.canonical, transport.delayed.move_due(table, batch)) for table in tables]
+        if watch:
+            for queue, count in counts:
+                _write_moved(session, queue, count)
+            _watch(
+                DueMover(
+                    [(transport, table) for table in tables],
+                    batch=batch,
+                    on_moved=lambda queue, count: _write_moved(session, queue, count),
+                )
+            )
+            return
     _write_counts(session, "moved", counts)
 
 
@@ -80,6 +97,25 @@ def audit_indexes(context: click.Context, queues: tuple[str, ...]) -> None:
         write_lines(count_of(len(findings), "finding") if findings else "no findings")
     if findings:
         context.exit(FOUND)
+
+
+def _watch(mover: DueMover) -> None:
+    """Move until somebody interrupts, which is how this is meant to end."""
+    try:
+        while True:
+            time.sleep(mover.run_once())
+    except KeyboardInterrupt:
+        return
+
+
+def _write_moved(session: Session, queue: str, count: int) -> None:
+    if not count:
+        return
+    if session.json:
+        write(json.dumps({"queue": queue, "moved": count}) + "\n")
+    else:
+        write_lines(f"moved {count_of(count, 'message')} of {queue}")
+    flush()
 
 
 def _write_counts(session: Session, verb: str, counts: list[tuple[str, int]]) -> None:

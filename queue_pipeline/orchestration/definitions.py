@@ -13,13 +13,16 @@ import dagster as dg
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.checks import index_checks
+from queue_pipeline.orchestration.failed_message_jobs import FAILED_MESSAGE_NAMES, failed_message_jobs
 from queue_pipeline.orchestration.maintenance import (
     AUDIT_JOB,
+    CHECK_JOB,
     MAINTENANCE_NAMES,
     maintenance_jobs,
     maintenance_schedules,
 )
 from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
+from queue_pipeline.orchestration.pipeline_checks import pipeline_checks
 from queue_pipeline.orchestration.sensors import peek_sensor, release_sensors
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import ConfigurationError
@@ -55,17 +58,19 @@ def build_definitions(pipelines: Sequence[QueuePipeline], *, autostart: bool | N
     assets = [pipeline_asset(pipeline) for pipeline in pipelines]
     queues = queue_specs(pipelines)
     jobs: list[Any] = [_pipeline_job(pipeline) for pipeline in pipelines]
-    audit = dg.define_asset_job(
-        AUDIT_JOB,
-        selection=dg.AssetSelection.checks_for_assets(*(spec.key for spec in queues)),
-        executor_def=dg.in_process_executor,
-        description="Checks the indexes of every queue.",
-    )
+    checks = [
+        _check_job(AUDIT_JOB, [spec.key for spec in queues], "Checks the indexes of every queue."),
+        _check_job(
+            CHECK_JOB,
+            [names.pipeline_key(pipeline) for pipeline in pipelines],
+            "Checks every pipeline: error queue, age of the oldest message, expired messages.",
+        ),
+    ]
     maintenance = maintenance_jobs(pipelines)
     return dg.Definitions(
         assets=[*assets, *queues],
-        asset_checks=index_checks(pipelines),
-        jobs=[*jobs, audit, *maintenance],
+        asset_checks=[*index_checks(pipelines), *pipeline_checks(pipelines)],
+        jobs=[*jobs, *checks, *maintenance, *failed_message_jobs(pipelines)],
         sensors=[peek_sensor(pipelines, [*jobs, *maintenance], sensor_status), *release_sensors(sensor_status)],
         schedules=maintenance_schedules(schedule_status),
         # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
@@ -116,17 +121,27 @@ def autostarts(environment: Mapping[str, str]) -> bool:
 def _pipeline_job(pipeline: QueuePipeline) -> Any:
     return dg.define_asset_job(
         names.job_name(pipeline),
-        selection=dg.AssetSelection.assets(names.pipeline_key(pipeline)),
+        # A run reports its checks itself, at its end and also when it failed, without a step for each.
+        selection=dg.AssetSelection.assets(names.pipeline_key(pipeline)).without_checks(),
         executor_def=dg.in_process_executor,
         description=f"Processes what waits in {pipeline.input_queue}.",
         tags={names.PIPELINE_TAG: pipeline.name},
     )
 
 
+def _check_job(name: str, assets: Sequence[dg.AssetKey], description: str) -> Any:
+    return dg.define_asset_job(
+        name,
+        selection=dg.AssetSelection.checks_for_assets(*assets),
+        executor_def=dg.in_process_executor,
+        description=description,
+    )
+
+
 def _check_names(pipelines: Sequence[QueuePipeline]) -> None:
     """Refuse what Dagster would refuse with other words, or not at all."""
     taken: dict[str, str] = {}
-    defined = set(MAINTENANCE_NAMES)
+    defined = {*MAINTENANCE_NAMES, *FAILED_MESSAGE_NAMES}
     for pipeline in pipelines:
         if pipeline.name in taken:
             raise ConfigurationError(f"two pipelines are called {pipeline.name!r}; rename one")

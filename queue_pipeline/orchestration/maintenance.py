@@ -15,6 +15,7 @@ from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
 
 PURGE_JOB = "purge_expired"
 AUDIT_JOB = "audit_indexes"
+CHECK_JOB = "check_pipelines"
 FREE_CLAIMS_JOB = "free_claims"
 MOVE_DUE_JOB = "move_due"
 OBSERVE_JOB = "observe_queues"
@@ -25,14 +26,15 @@ MAINTENANCE_NAMES = (
     "observe",
     PURGE_JOB,
     AUDIT_JOB,
+    CHECK_JOB,
     FREE_CLAIMS_JOB,
     MOVE_DUE_JOB,
     OBSERVE_JOB,
 )
 """Ops and jobs, whose names no pipeline can have."""
-SATELLITE_LINGER_SECONDS = 60.0
-SATELLITE_SECONDS = 600.0
-SATELLITE_PEEK_SECONDS = 0.5
+MOVE_LINGER_SECONDS = 60.0
+MOVE_SECONDS = 600.0
+MOVE_PEEK_SECONDS = 0.5
 
 
 class PurgeConfig(dg.Config):
@@ -41,16 +43,15 @@ class PurgeConfig(dg.Config):
     batch: int = 10_000
 
 
-class SatelliteConfig(dg.Config):
+class MoveConfig(dg.Config):
     """How long the mover of due messages stays."""
 
-    linger_seconds: float = SATELLITE_LINGER_SECONDS
+    linger_seconds: float = MOVE_LINGER_SECONDS
 
 
 def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinition]:
     """The jobs over all queues of all pipelines."""
     queues = list(dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues))
-    inputs = list(dict.fromkeys(pipeline.input_queue for pipeline in pipelines))
 
     @dg.op(description="Deletes messages whose time to live is over, batch by batch, past rows that others hold.")
     def purge(context: dg.OpExecutionContext, config: PurgeConfig, transport: QueueTransportResource) -> None:
@@ -69,7 +70,7 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
             if held is None:
                 continue
             try:
-                database.claims.release(held)
+                database.claims.release(held, failed=_died(context.instance, claim))
             except ClaimLostError:
                 continue
             messages += claim.messages
@@ -77,9 +78,9 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
         context.add_output_metadata({"messages": messages})
 
     @dg.op(description="Moves delayed messages into their queues as they become due, and waits for those due soon.")
-    def move(context: dg.OpExecutionContext, config: SatelliteConfig, transport: QueueTransportResource) -> None:
-        database = transport.transport()
-        moved = move_until_quiet(database, inputs, config.linger_seconds)
+    def move(context: dg.OpExecutionContext, config: MoveConfig, transport: QueueTransportResource) -> None:
+        inputs = [(transport.transport(error_queue=each.error_queue), each.input_queue) for each in pipelines]
+        moved = move_until_quiet(inputs, config.linger_seconds)
         context.add_output_metadata({"moved": moved})
         context.log.info(f"moved {moved:,} due messages")
 
@@ -99,8 +100,7 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
 
     @dg.job(
         name=MOVE_DUE_JOB,
-        description="The satellite of delayed delivery; one runs at a time.",
-        tags={names.SATELLITE_TAG: MOVE_DUE_JOB},
+        description="Moves due messages by hand; while the peek sensor is switched on they move by themselves.",
     )
     def move_job() -> None:
         move()
@@ -114,7 +114,12 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
 
 def maintenance_schedules(status: dg.DefaultScheduleStatus) -> list[dg.ScheduleDefinition]:
     """When maintenance runs; the UI changes it."""
-    times = {PURGE_JOB: "17 * * * *", AUDIT_JOB: "23 4 * * *", FREE_CLAIMS_JOB: "*/5 * * * *"}
+    times = {
+        PURGE_JOB: "17 * * * *",
+        AUDIT_JOB: "23 4 * * *",
+        FREE_CLAIMS_JOB: "*/5 * * * *",
+        CHECK_JOB: "3-59/5 * * * *",
+    }
     return [
         dg.ScheduleDefinition(name=f"{job}_schedule", job_name=job, cron_schedule=cron, default_status=status)
         for job, cron in times.items()
@@ -122,18 +127,17 @@ def maintenance_schedules(status: dg.DefaultScheduleStatus) -> list[dg.ScheduleD
 
 
 def move_until_quiet(
-    transport: QueueTransport,
-    queues: Sequence[str],
+    queues: Sequence[tuple[QueueTransport, str]],
     linger_seconds: float,
     *,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Move what is due, and stay while something is due within the linger; returns how many were moved."""
-    total, end = 0, now() + SATELLITE_SECONDS
+    total, end = 0, now() + MOVE_SECONDS
     while True:
         soonest: float | None = None
-        for queue in queues:
+        for transport, queue in queues:
             table = transport.resolve(queue)
             try:
                 total += transport.delayed.move_due(table)
@@ -144,7 +148,13 @@ def move_until_quiet(
                 soonest = seconds if soonest is None else min(soonest, seconds)
         if soonest is None or soonest > linger_seconds or now() >= end:
             return total
-        sleep(min(max(soonest, 0.0), SATELLITE_PEEK_SECONDS))
+        sleep(min(max(soonest, 0.0), MOVE_PEEK_SECONDS))
+
+
+def _died(instance: dg.DagsterInstance, claim: ClaimStatus) -> bool:
+    """Whether the holder may have died of its messages: it was not a run that somebody cancelled."""
+    run = instance.get_run_by_id((claim.owner or "").removeprefix(names.owner("")))
+    return run is None or run.status is not dg.DagsterRunStatus.CANCELED
 
 
 def _is_orphan(instance: dg.DagsterInstance, claim: ClaimStatus) -> bool:

@@ -81,10 +81,15 @@ def of_run(figures: RunFigures, reason: str, error_queue: str) -> dict[str, Any]
     return values
 
 
-def retry_command(error_queue: str, message_id: str) -> str:
-    """What a person types to return a message to where it failed, once the reason is mended."""
-    queue = "" if error_queue == "error" else f"--error-queue {shlex.quote(error_queue)} "
-    return f"queue-pipeline {queue}errors retry {shlex.quote(message_id)}"
+def retry_command(error_queue: str, *which: str) -> str:
+    """What a person types to return messages to where they failed, once the reason is mended."""
+    queue = [] if error_queue == "error" else ["--error-queue", error_queue]
+    return shlex.join(["queue-pipeline", *queue, "errors", "retry", *which])
+
+
+def counted(count: int, more: str = "") -> str:
+    """So many messages, in words."""
+    return f"{count:,}{more} message{'' if count == 1 and not more else 's'}"
 
 
 def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, str]]:
@@ -93,8 +98,8 @@ def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, 
         told = f"{attempted.failure.error_type}: {attempted.failure.message[:LONGEST_ERROR]}"
         if attempted.step is Step.RETRY:
             (claim,) = attempted.again
-            what = f"{claim.messages:,} messages failed" if claim.messages > 1 else "a message failed"
-            yield logging.INFO, f"{what} (attempt {claim.failures}) and will be tried again at once: {told}"
+            what = f"{counted(claim.messages)} failed (attempt {claim.failures})"
+            yield logging.INFO, f"{what} and will be tried again at once: {told}"
         elif attempted.step is Step.SPLIT and attempted.again:
             sizes = " and ".join(f"{claim.messages:,}" for claim in attempted.again)
             yield logging.INFO, f"a batch failed and will be tried in parts of {sizes} messages: {told}"
@@ -102,10 +107,10 @@ def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, 
             failed = [one for report in attempted.reports for one in report.failed]
             delayed = sum(report.delayed for report in attempted.reports)
             if delayed:
-                yield logging.WARNING, f"{delayed:,} messages failed and will be tried again later: {told}"
+                yield logging.WARNING, f"{counted(delayed)} failed and will be tried again later: {told}"
             if failed:
                 ids = ", ".join(ids_of(failed[:FEW_IDS])) + (", …" if len(failed) > FEW_IDS else "")
-                yield logging.ERROR, f"{len(failed):,} messages moved to {pipeline.error_queue} ({ids}): {told}"
+                yield logging.ERROR, f"{counted(len(failed))} moved to {pipeline.error_queue} ({ids}): {told}"
     for report in attempted.reports:
         yield logging.INFO, sentence(report)
 

@@ -10,7 +10,6 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 
 PIPELINE_TAG = "queue_pipeline/pipeline"
 SLOTS_TAG = "queue_pipeline/slots"
-SATELLITE_TAG = "queue_pipeline/satellite"
 TRANSPORT = "transport"
 SPARK = "spark"
 GROUP = "queue_pipelines"

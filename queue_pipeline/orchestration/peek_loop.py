@@ -37,6 +37,8 @@ class Runs:
     receivers: int = 0
     failed_in_a_row: int = 0
     last_failure: float | None = None
+    failed_attempts: int = 0
+    """Attempts on batches that failed in a row, over all runs."""
 
 
 class Surroundings(Protocol):
@@ -50,9 +52,6 @@ class Surroundings(Protocol):
 
     def paused(self) -> set[str]:
         """The names of pipelines that are held."""
-
-    def due(self, pipeline: QueuePipeline) -> bool:
-        """Whether delayed messages are due and nobody moves them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +94,9 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """The outcome of a tick: runs to start, queues whose delayed messages are due, and what to tell a person."""
+    """The outcome of a tick: runs to start, and what to tell a person."""
 
     starts: Sequence[Start]
-    move_due: Sequence[QueuePipeline]
     cursor: Cursor
     said: Sequence[str]
     peeked: Mapping[str, Peeked]
@@ -122,10 +120,9 @@ def tick(
     said: dict[str, str] = {}
     peeked: dict[str, Peeked] = {}
     if cursor.database_failures and not _wait_for_database(cursor, end, now, sleep):
-        return Tick((), (), cursor, (_away(cursor),), peeked)
+        return Tick((), cursor, (_away(cursor),), peeked)
     while True:
         starts: list[Start] = []
-        due: list[QueuePipeline] = []
         try:
             paused = world.paused()
             for pipeline in pipelines:
@@ -140,8 +137,6 @@ def tick(
                 except (QueueNotFoundError, AccessDeniedError) as error:
                     said[pipeline.name] = str(error)
                     continue
-                if world.due(pipeline):
-                    due.append(pipeline)
                 new, cursor, told = _decide(pipeline, found, world, cursor, now())
                 said[pipeline.name] = told
                 starts += new
@@ -152,12 +147,12 @@ def tick(
             cursor = replace(cursor, database_failures=failures, database_retry_at=now() + wait)
             what = "refuses access" if isinstance(error, AccessDeniedError) else "is away"
             reason = f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
-            return Tick((), (), cursor, (reason,), peeked)
-        if starts or due:
-            return Tick(starts, due, cursor, tuple(said.values()), peeked)
+            return Tick((), cursor, (reason,), peeked)
+        if starts:
+            return Tick(starts, cursor, tuple(said.values()), peeked)
         pause = min(next_peek.values(), default=end) - now()
         if now() + max(pause, 0.0) >= end:
-            return Tick((), (), cursor, tuple(said.values()), peeked)
+            return Tick((), cursor, tuple(said.values()), peeked)
         if pause > 0:
             sleep(pause)
 
@@ -185,12 +180,16 @@ def _decide(
                     f"{_many(found)} messages wait"
                 ),
             )
-    demand = Demand(found.waiting, found.capped, runs.receivers, pipeline.batch_messages, pipeline.max_concurrency)
+    is_limited = pipeline.retries.is_limited(runs.failed_attempts)
+    most = 1 if is_limited else pipeline.max_concurrency
+    demand = Demand(found.waiting, found.capped, runs.receivers, pipeline.batch_messages, most)
     receivers, memory = receivers_to_start(pipeline.concurrency_policy, demand, memory)
     if pipeline.concurrency_policy == "ramp_up":
         cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
     starts = [Start(pipeline, slots, found.waiting) for slots in _slots(pipeline, receivers, demand)]
     told = f"{pipeline.name}: {_many(found)} messages wait, {runs.receivers} receivers at work"
+    if is_limited:
+        told += f"; one batch at a time, because the last {runs.failed_attempts} attempts failed"
     return starts, cursor, told
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from queue_pipeline.orchestration import metadata, names
+from queue_pipeline.orchestration.pipeline_checks import report_checks
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.drain import FAILS_FOR_ALL, Drain, Drained, take_batch
@@ -110,6 +111,7 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
             )
             ended = drain.run(held)
             metadata.observe_queues(context, database, pipeline)
+            report_checks(context, database, pipeline, figures.expired)
         if ended.failure is not None:
             context.log_event(
                 dg.AssetObservation(

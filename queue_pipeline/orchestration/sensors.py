@@ -8,12 +8,13 @@ from typing import Any
 import dagster as dg
 
 from queue_pipeline.orchestration import metadata, names
-from queue_pipeline.orchestration.maintenance import MOVE_DUE_JOB
 from queue_pipeline.orchestration.peek_loop import Cursor, Peeked, Runs, Tick, tick
+from queue_pipeline.orchestration.satellite import Satellite, keep_alive
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
+from queue_pipeline.transport.failure_counts import FailureCount
 
 PEEK_SENSOR = "peek_queues"
 TICK_VARIABLE = "QUEUE_PIPELINE_TICK_SECONDS"
@@ -45,27 +46,32 @@ def peek_sensor(
         jobs=list(jobs),
         minimum_interval_seconds=1,
         default_status=status,
-        description="Peeks at the queues of all pipelines and starts runs when messages wait.",
+        description=(
+            "Peeks at the queues of all pipelines and starts runs when messages wait; while it is switched on, delayed "
+            "messages move when they are due."
+        ),
     )
     def peek_queues(context: dg.SensorEvaluationContext, transport: QueueTransportResource) -> dg.SensorResult:
         world = _World(context.instance, transport)
+        seconds = tick_seconds()
+        is_real = bool(pipelines) and seconds > 0 and _is_switched_on(context, status)
+        satellite = keep_alive(transport, pipelines) if is_real else None
         outcome = tick(
             pipelines,
             world,
             Cursor.load(context.cursor),
             now=time.time,
             sleep=time.sleep,
-            budget_seconds=tick_seconds(),
+            budget_seconds=seconds,
         )
         observations, cursor = _observations(pipelines, world.database, outcome)
         requests = [_run_request(start.pipeline, start.slots, start.waiting) for start in outcome.starts]
-        if outcome.move_due:
-            requests.append(dg.RunRequest(job_name=MOVE_DUE_JOB, tags={names.SATELLITE_TAG: MOVE_DUE_JOB}))
         if cursor.database_failures == 1:
             context.log.warning(outcome.said[0])
+        said = [*outcome.said, *_trouble(satellite, outcome)]
         return dg.SensorResult(
             run_requests=requests or None,
-            skip_reason=None if requests else dg.SkipReason("; ".join(outcome.said) or "there are no pipelines"),
+            skip_reason=None if requests else dg.SkipReason("; ".join(said) or "there are no pipelines"),
             cursor=cursor.dump(),
             asset_events=observations,
         )
@@ -83,7 +89,7 @@ def release_sensors(status: dg.DefaultSensorStatus) -> list[dg.SensorDefinition]
         minimum_interval_seconds=5,
     )
     def on_failure(context: dg.RunFailureSensorContext, transport: QueueTransportResource) -> None:
-        _release(context, transport)
+        _release(context, transport, failed=True)
 
     @dg.run_status_sensor(
         name="release_claims_of_cancelled_runs",
@@ -93,7 +99,7 @@ def release_sensors(status: dg.DefaultSensorStatus) -> list[dg.SensorDefinition]
         minimum_interval_seconds=5,
     )
     def on_cancel(context: dg.RunStatusSensorContext, transport: QueueTransportResource) -> None:
-        _release(context, transport)
+        _release(context, transport, failed=False)
 
     return [on_failure, on_cancel]
 
@@ -119,9 +125,11 @@ class _World:
         self._instance = instance
         self.database = resource.transport()
         self._waiting: dict[str, int] = {}
+        self._failing: dict[str, FailureCount] = {}
 
     def paused(self) -> set[str]:
         self._waiting = self.database.claims.waiting()
+        self._failing = self.database.failures.list()
         return set(self.database.pauses.list())
 
     def peek(self, pipeline: QueuePipeline) -> Peeked:
@@ -146,20 +154,32 @@ class _World:
                 break
             failed += 1
             last = last or record.end_time
-        return Runs(receivers, failed, last)
+        failing = self._failing.get(self.database.resolve(pipeline.input_queue).canonical)
+        return Runs(receivers, failed, last, failing.failures if failing else 0)
 
-    def due(self, pipeline: QueuePipeline) -> bool:
-        """Delayed messages that are due and that no run moves: runs of the pipeline do it themselves."""
-        try:
-            seconds = self.database.delayed.next_due_seconds(self.database.resolve(pipeline.input_queue))
-        except QueueNotFoundError:
-            return False
-        if seconds is None or seconds > 0:
-            return False
-        for tags in ({names.SATELLITE_TAG: MOVE_DUE_JOB}, {names.PIPELINE_TAG: pipeline.name}):
-            if self._instance.get_runs_count(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT)):
-                return False
-        return True
+
+def _is_switched_on(context: dg.SensorEvaluationContext, declared: dg.DefaultSensorStatus) -> bool:
+    """Whether the daemon ticks this sensor: a person may try a sensor that is off, and then nothing must be moved."""
+    if context.instance.schedule_storage is None:
+        return False
+    location = context.code_location_origin.location_name if context.code_location_origin is not None else None
+    for state in context.instance.all_instigator_state():
+        place = state.repository_selector
+        if state.name != PEEK_SENSOR or location not in (None, place.location_name):
+            continue
+        if context.repository_name in (None, place.repository_name):
+            # Once reset to what the code says, a sensor is "declared in code" also where the code says off.
+            by_code = state.status.value == "DECLARED_IN_CODE"
+            return declared is dg.DefaultSensorStatus.RUNNING if by_code else state.status.value == "RUNNING"
+    return False
+
+
+def _trouble(satellite: Satellite | None, outcome: Tick) -> list[str]:
+    """What keeps delayed messages from moving, unless the tick met the same and tells of it."""
+    trouble = satellite.trouble if satellite is not None else None
+    if trouble is None or any(trouble in told for told in outcome.said):
+        return []
+    return [f"delayed messages do not move: {trouble}"]
 
 
 def _slots_of(run: dg.DagsterRun, pipeline: QueuePipeline) -> int:
@@ -205,8 +225,9 @@ def _observations(
     return events, Cursor(cursor.ramp_up, cursor.database_failures, cursor.database_retry_at, observed)
 
 
-def _release(context: dg.RunStatusSensorContext, resource: QueueTransportResource) -> None:
+def _release(context: dg.RunStatusSensorContext, resource: QueueTransportResource, *, failed: bool) -> None:
+    """Let go of what a run holds. One that failed lets go by itself: if it could not, it may have died of a message."""
     run_id = context.dagster_run.run_id
-    released = resource.transport().claims.release_owner(names.owner(run_id))
+    released = resource.transport().claims.release_owner(names.owner(run_id), failed=failed)
     for claim in released:
         context.log.info(f"released {claim.messages:,} messages of {claim.queue}, held by run {run_id}")

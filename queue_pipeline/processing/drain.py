@@ -9,17 +9,18 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from queue_pipeline.processing.heartbeat import Heartbeat
+from queue_pipeline.processing.mover import DueMover
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
 from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.transport import QueueTransport
 
 LINGER_PEEK_SECONDS = 0.2
 """How often a lingering run looks: it is awake anyway, and a look costs a millisecond."""
-SATELLITE_SECONDS = 1.0
+LOOK_AROUND_SECONDS = 1.0
 FAILS_FOR_ALL = "the transform fails on every batch"
 
 logger = logging.getLogger(__name__)
@@ -81,9 +82,11 @@ class Drain:
         waiting = list(claims)
         deadline = time.monotonic() + self._pipeline.max_run_seconds
         idle_since = time.monotonic()
-        next_satellite = 0.0
+        next_look = 0.0
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix=f"{self._pipeline.name} batch")
-        with Heartbeat(self._transport.claims, self._pipeline.lease_seconds) as heartbeat:
+        mover = DueMover([(self._transport, self._pipeline.input_queue)])
+        mover.run_once()
+        with mover, Heartbeat(self._transport.claims, self._pipeline.lease_seconds) as heartbeat:
             for claim in waiting:
                 heartbeat.hold(claim)
             try:
@@ -91,9 +94,9 @@ class Drain:
                     now = time.monotonic()
                     if self._stopping is None and now >= deadline:
                         self._stopping = Drained(f"max_run_seconds ({self._pipeline.max_run_seconds:g} s) are over")
-                    if self._stopping is None and now >= next_satellite:
+                    if self._stopping is None and now >= next_look:
                         self._look_around()
-                        next_satellite = now + SATELLITE_SECONDS
+                        next_look = now + LOOK_AROUND_SECONDS
                     self._fill(pool, waiting, heartbeat)
                     if self._in_work:
                         waiting[:0] = self._finish_some(heartbeat)
@@ -159,16 +162,10 @@ class Drain:
         return sorted(again, key=lambda claim: claim.first_row_version)
 
     def _look_around(self) -> None:
-        """What a run does beside its batches: respect a pause, share the rate limit, move delayed messages."""
+        """What a run does beside its batches: share the rate limit, and respect a pause."""
         self._limit.look()
         if self._pipeline.name in self._transport.pauses.list():
             self._stopping = Drained("the pipeline is paused")
-            return
-        try:
-            self._transport.delayed.move_due(self._transport.resolve(self._pipeline.input_queue))
-        except QueueNotFoundError:
-            # A queue that a .NET endpoint installed may have no delayed table under this name.
-            return
 
     def _left_over(self) -> list[Claim]:
         """What attempts left to be tried that ended after the run did."""

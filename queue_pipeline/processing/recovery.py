@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -131,7 +132,7 @@ class Recovery:
 
     def _recover(self, batch: ClaimedBatch, error: Exception) -> Attempted:
         try:
-            for_all = self._is_for_all() and batch.claim.messages > 1
+            for_all = self._is_for_all(error)
             if for_all and not CODE_AT_FAULT.isdisjoint(error_types(error)):
                 # It stays so until somebody mends the code, and until then the messages are best kept where they are.
                 raise error
@@ -141,7 +142,7 @@ class Recovery:
                     f"Spark went away while it worked on {claim.messages} messages of {claim.queue}; they are "
                     f"tried again, in smaller batches ({type(error).__name__}: {error})"
                 ) from error
-            return self._see_to(replace(batch, claim=claim), error, for_all=for_all)
+            return self._see_to(replace(batch, claim=claim), error, for_all=for_all and claim.messages > 1)
         except (ClaimLostError, SparkLostError):
             raise
         except Exception as trouble:
@@ -184,7 +185,7 @@ class Recovery:
                 raise
             self._transport.failures.add(batch.claim.queue, f"{type(error).__name__}: {error}")
             failure = describe(error)
-            if batch.messages.num_rows <= 1 or isinstance(error, NOBODYS_FAULT) or self._is_for_all():
+            if batch.messages.num_rows <= 1 or isinstance(error, NOBODYS_FAULT) or self._is_for_all(error):
                 return Attempted([self._processor.give_up(batch, failure)], (), failure, Step.GIVE_UP)
             halves = [self._try_unreliable(half) for half in batch.halves()]
             return Attempted([report for half in halves for report in half.reports], (), failure, Step.SPLIT)
@@ -195,11 +196,15 @@ class Recovery:
         self._broken, self._failed_in_a_row = False, 0
         self.limit.succeeded()
 
-    def _is_for_all(self) -> bool:
-        """Whether the transform fails on no messages too; asked now and then, because asking is a call of it."""
+    def _is_for_all(self, error: Exception) -> bool:
+        """Whether the transform fails on no messages in the same way; asked now and then, for asking is a call of it.
+
+        A transform that fails in another way when there are no messages has never met that before, and may do so.
+        """
         self.limit.failed()
         if self._failed_in_a_row % FAILURES_BETWEEN_PROBES == 0:
-            self._broken = not self._transformer.is_sound()
+            probed = self._transformer.probe()
+            self._broken = probed is not None and _kind(probed) == _kind(error)
         self._failed_in_a_row += 1
         return self._broken
 
@@ -220,6 +225,12 @@ class Recovery:
             return False
         own = {self._transport.resolve(queue).canonical for queue in self._pipeline.queues}
         return error.queue in own or error.queue in self._pipeline.queues
+
+
+def _kind(error: Exception) -> tuple[str, str]:
+    """What two errors of one cause have in common; numbers in their words may be ports, moments or counts."""
+    told = describe(error)
+    return told.error_type, re.sub(r"\d+", "0", told.message)
 
 
 def _is_all(batch: ClaimedBatch, ranges: Sequence[tuple[int, int]]) -> bool:

@@ -28,6 +28,11 @@ from queue_pipeline.transport.user_tables import TableRows
 UNREADABLE_BODY = "MessageBodyUnreadable"
 """The error type of bodies that do not fit the schema; they are never retried."""
 
+# A frame needs a row to have columns.
+_ANY_MESSAGE = pa.Table.from_pylist(
+    [{"id": "", "row_version": 0, "headers": "{}", "body": b"", "message_id": ""}], SCHEMA
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
@@ -49,8 +54,8 @@ class Transformer(Protocol):
     def transform(self, batch: ClaimedBatch, sending: Sending) -> Transformed:
         """The results of a batch."""
 
-    def is_sound(self) -> bool:
-        """Whether it works at all: on no messages."""
+    def probe(self) -> Exception | None:
+        """What it says when it is given no messages; None when it works."""
 
     def answers(self) -> bool:
         """Whether what it computes with is there."""
@@ -69,18 +74,19 @@ class SparkTransformer:
             return Transformed()
         return transform_batch(self._spark(), self._pipeline, batch, sending)
 
-    def is_sound(self) -> bool:
-        """Whether the transform works on a frame without messages: if it does not, no message is at fault."""
+    def probe(self) -> Exception | None:
+        """The error of the transform on a frame without messages, if there is one: no message is at fault of that."""
         try:
-            with messages_frame(self._spark(), SCHEMA.empty_table(), 1, self._pipeline.body_schema) as frame:
-                readable = frame if self._pipeline.body_schema is None else frame.where(FITS).drop(FITS)
+            with messages_frame(self._spark(), _ANY_MESSAGE, 1, self._pipeline.body_schema) as frame:
+                nothing = frame.where(F.lit(False))
+                readable = nothing if self._pipeline.body_schema is None else nothing.drop(FITS)
                 returned = check_returned(self._pipeline, readable, self._pipeline.transform(readable))
                 for part in (returned.outcomes, *(table.rows for table in returned.tables)):
                     if part is not None:
                         part.toArrow()
-        except Exception:
-            return False
-        return True
+        except Exception as error:
+            return error
+        return None
 
     def answers(self) -> bool:
         """Whether Spark computes anything."""

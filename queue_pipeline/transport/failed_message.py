@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -71,10 +72,18 @@ class Selection(BaseModel):
             raise ValueError("all are chosen, and at the same time some of them; leave out one or the other")
         return self
 
+    @functools.cached_property
+    def _message_ids(self) -> frozenset[str]:
+        return frozenset(self.ids)
+
+    @functools.cached_property
+    def _row_ids(self) -> frozenset[str]:
+        return frozenset(map(str.lower, self.ids))
+
     def matches(self, message: FailedMessage, failed_in: Callable[[str], bool]) -> bool:
         """Whether a message is meant; `failed_in` tells whether an address is that of the failed queue."""
         return (
-            (not self.ids or message.message_id in self.ids or message.id in map(str.lower, self.ids))
+            (not self.ids or message.message_id in self._message_ids or message.id in self._row_ids)
             and (self.message_type is None or self.message_type in _type_names(message))
             and (self.exception is None or self.exception in _exception_names(message))
             and (self.failed_queue is None or (message.failed_queue is not None and failed_in(message.failed_queue)))

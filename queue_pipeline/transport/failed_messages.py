@@ -136,21 +136,24 @@ class FailedMessages:
         return total
 
     def list(
-        self, error_queue: Destination, selection: Selection | None = None, limit: int = DEFAULT_LIMIT
+        self,
+        error_queue: Destination,
+        selection: Selection | None = None,
+        limit: int = DEFAULT_LIMIT,
+        after: int = 0,
     ) -> list[FailedMessage]:
-        """The oldest messages, or the oldest of the chosen ones, left where they are."""
+        """The oldest messages, or the oldest of the chosen ones, after a row version; left where they are."""
         queue = self._book.resolve(error_queue)
         _check(queue, "a list", limit)
-        return [*itertools.islice(self._scan(queue, selection), limit)]
+        return [*itertools.islice(self._scan(queue, selection, after=after), limit)]
 
     def _scan(
-        self, queue: QueueTable, selection: Selection | None, up_to: int | None = None
+        self, queue: QueueTable, selection: Selection | None, up_to: int | None = None, after: int = 0
     ) -> Iterator[FailedMessage]:
         """The chosen messages, oldest first, as far as the queue goes now; no lock and no transaction in between."""
         dialect, shapes = self._database.dialect, self._database.shapes
         failed_in = self._failed_in(selection)
         last = self.last_row_version(queue) if up_to is None else up_to
-        after = 0
 
         def look(own: Transaction) -> Any:
             names = dialect.optional_columns(shapes.columns(own, queue), "q")

@@ -118,7 +118,12 @@ class Routes:
     def _reason(self, table: QueueTable) -> str:
         if table == self._error_queue:
             return f"it failed in the error queue itself; {OTHERWISE}"
-        if not self._exists(table):
+        try:
+            with refusals(table):
+                exists = self._exists(table)
+        except RefusedError as error:
+            return f"{error}; {OTHERWISE}"
+        if not exists:
             # A name from a message ends in a command that people paste into a shell.
             step = f"queue-pipeline install {shlex.quote(table.canonical)}"
             return f"queue {table} does not exist; create it with: {step}, or {OTHERWISE}"

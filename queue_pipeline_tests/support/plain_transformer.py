@@ -51,15 +51,15 @@ class PlainTransformer:
         ready = ReadyMessages(self.queue, False, result_ids, lives, headers, [body for _, body in kept])
         return Transformed([ready] if kept else [], failures)
 
-    def is_sound(self) -> bool:
-        """Whether it works on nothing."""
+    def probe(self) -> Exception | None:
+        """What it says to nothing."""
         with self._lock:
             self.probes += 1
         try:
             self.work([])
-        except Exception:
-            return False
-        return True
+        except Exception as error:
+            return error
+        return None
 
     def answers(self) -> bool:
         """Whether it is there."""

@@ -56,6 +56,17 @@ AWAY = "postgresql://u:p@127.0.0.1:1/db"
         ("resume a.b", "letters, digits and underscores"),
         ("pauses orders", "unexpected extra argument"),
         ("claims release 12", "'12' is not a valid UUID"),
+        ("errors retry", "nothing to retry; give ids, --type, --exception, --from or --all"),
+        ("errors discard --yes", "nothing to discard; give ids, --type, --exception, --from or --all"),
+        ("errors retry --all m1", "leave out one or the other"),
+        ("errors discard --all --type T --yes", "leave out one or the other"),
+        ("errors discard --all", "nobody can be asked here, and what is discarded is gone for good; add --yes"),
+        ("errors retry --all --batch 0", "not in the range"),
+        ("errors retry --type=", "it is empty"),
+        ("errors list --limit 0", "not in the range"),
+        ("errors list --all", "no such option"),
+        ("errors show", "missing argument 'ID'"),
+        ("errors retry --all --error-queue x", "--error-queue stands before the command"),
         ("script orders --dialect oracle", "'oracle' is not one of"),
         ("--schema= peek orders", "it is empty"),
     ],
@@ -93,7 +104,7 @@ def test_bytes_that_are_no_text_are_refused_where_text_is_needed() -> None:
 
 
 def test_without_a_command_the_help_is_shown() -> None:
-    for words in [], ["claims"]:
+    for words in [], ["claims"], ["errors"]:
         shown = run(*words)
         assert (shown.code, shown.out) == (2, "")
         assert "Commands:" in shown.err
@@ -111,6 +122,10 @@ COMMANDS = [
     "audit-indexes",
     "claims list",
     "claims release",
+    "errors list",
+    "errors show",
+    "errors retry",
+    "errors discard",
     "move-due",
 ]
 

@@ -33,7 +33,18 @@ TABLE = "o'r]d\"e;r--s /*?*/ {queue} 😀 ]]--"
 SCHEMA = "s'c]h\"e;m--a ? 😀"
 CATALOG = "c'a]t\"a;l--og ? 😀"
 
-TABLE_PLACEHOLDERS = {"queue", "delayed", "claimed", "claims", "outbox", "metrics", "pauses", "table", "replacement"}
+TABLE_PLACEHOLDERS = {
+    "queue",
+    "delayed",
+    "claimed",
+    "claims",
+    "outbox",
+    "metrics",
+    "pauses",
+    "failures",
+    "table",
+    "replacement",
+}
 NAME_PLACEHOLDERS = {
     "account",
     "claims_index",
@@ -113,6 +124,11 @@ PARAMETERS = {
     "nservicebus/claim_take_delete": 1,
     "nservicebus/count_delayed": 1,
     "nservicebus/dead_letter": 5,
+    "nservicebus/failed_body": 1,
+    "nservicebus/failed_drop": 1,
+    "nservicebus/failed_page": 3,
+    "nservicebus/failed_take": 1,
+    "nservicebus/find_due": 2,
     "nservicebus/list_queues": 1,
     "nservicebus/move_due": 1,
     "nservicebus/move_due_delete": 1,
@@ -123,6 +139,7 @@ PARAMETERS = {
     "nservicebus/show": 1,
     "nservicebus/status": 2,
     "nservicebus/store_delayed": 4,
+    "nservicebus/take_delayed": 1,
     "pause_add": 3,
     "pause_remove": 1,
     "scope_check": 1,
@@ -350,6 +367,7 @@ def test_sqlite_itself_accepts_every_statement():
         "outbox": book.own("QueueOutbox"),
         "metrics": book.own("QueueMetrics"),
         "pauses": book.own("QueuePauses"),
+        "failures": book.own("QueueFailures"),
         "table": own_table,
         "replacement": dialect.quote("replacement"),
     } | {index: dialect.quote(f"{index} {TABLE}") for index in NAME_PLACEHOLDERS}

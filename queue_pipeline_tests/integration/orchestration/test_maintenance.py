@@ -14,10 +14,10 @@ from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.waiting import eventually
 
 
-def execute(backend, instance, job, **options):
+def execute(backend, instance, job, pipeline=None, **options):
     database = QueueTransportResource(database=backend.url, default_schema=backend.schema)
     definitions = dg.Definitions.merge(
-        build_definitions([pipelines.declare()], autostart=False),
+        build_definitions([pipeline or pipelines.declare()], autostart=False),
         dg.Definitions(resources={"transport": database, "spark": dg.ResourceDefinition.none_resource()}),
     )
     return definitions.resolve_job_def(job).execute_in_process(instance=instance, **options)
@@ -74,6 +74,18 @@ def test_due_messages_are_moved_and_later_ones_are_left(backend, queues, instanc
     assert queues.peek("orders") == 1
 
 
+def test_a_due_message_for_a_queue_that_does_not_exist_ends_in_the_error_queue_of_the_pipeline(sqlite, instance):
+    queues = sqlite.transport(endpoint="orders")
+    queues.install("orders", plain_queues=["nowhere", "failed orders"])
+    queues.send("nowhere", new_message("x", delay=timedelta(seconds=-1)))
+    with queues.transaction() as transaction:
+        transaction.execute("DROP TABLE nowhere")
+    config = {"ops": {"move": {"config": {"linger_seconds": 0}}}}
+    result = execute(sqlite, instance, "move_due", pipelines.declare(error_queue="failed orders"), run_config=config)
+    assert figures(result, "move") == {"moved": 1}
+    assert (queues.peek("orders"), queues.peek("failed orders")) == (0, 1)
+
+
 def test_the_mover_stays_for_what_is_due_soon(backend, queues, instance):
     """UT-33, UT-35: what becomes due while the mover waits is moved in time."""
     delays = [timedelta(milliseconds=200), timedelta(milliseconds=500), timedelta(hours=1)]
@@ -95,7 +107,7 @@ class Clock:
 
 
 def moved(queues, clock, linger):
-    return move_until_quiet(queues, ["orders", "missing"], linger, now=clock.now, sleep=clock.sleep)
+    return move_until_quiet([(queues, "orders"), (queues, "missing")], linger, now=clock.now, sleep=clock.sleep)
 
 
 def test_the_mover_ends_where_nothing_is_due_within_its_linger(sqlite):

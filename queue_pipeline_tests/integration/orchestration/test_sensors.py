@@ -3,6 +3,7 @@
 import json
 import time
 import uuid
+from datetime import timedelta
 
 import dagster as dg
 import pytest
@@ -195,16 +196,10 @@ def test_a_missing_queue_is_named_with_the_command_that_installs_it(backend, ins
     assert "queue-pipeline install" in reason
 
 
-def test_due_messages_request_their_mover_once(backend, queues, instance):
-    from datetime import timedelta
-
+def test_delayed_messages_are_no_reason_for_a_run_of_their_own(backend, queues, instance):
     queues.send("orders", new_message("late", delay=timedelta(seconds=-5)))
-    assert queues.peek("orders") == 0
     result = peek(backend, instance)
-    assert requested(result) == [("move_due", {names.SATELLITE_TAG: "move_due"})]
-    job = dg.job(name="move_due")(_nothing)
-    instance.create_run_for_job(job, status=STATUS.STARTED, tags={names.SATELLITE_TAG: "move_due"})
-    assert requested(peek(backend, instance)) == []
+    assert (requested(result), told(result)) == ([], "orders: nothing waits")
 
 
 def observed(result):

@@ -207,9 +207,24 @@ def test_a_transform_that_is_broken_for_all_is_not_searched_for_poison(backend, 
     assert (transport.peek("billing"), transport.claims.list()) == (0, [])
 
 
-def test_a_transform_that_is_wrong_for_any_message_keeps_them_where_they_are(transport):
+def test_a_transform_that_cannot_stand_an_empty_batch_is_searched_for_poison_all_the_same(transport):
+    fill(transport, 8)
+
+    def touchy(messages):
+        if not messages:
+            raise IndexError("no first message")
+        poisoned_by(b"2")(messages)
+
+    ended, _ = run(transport, PlainTransformer(touchy))
+    assert ended.failure is None
+    assert bodies(transport, "error") == [2]
+    assert len(bodies(transport, "billing")) == 7
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_transform_that_is_wrong_for_any_message_keeps_them_where_they_are(transport, count):
     """Code that has to be mended first: the run fails, and its messages count as nothing and wait."""
-    fill(transport, 4)
+    fill(transport, count)
 
     def wrong(messages):
         raise TransformError("no such columns")

@@ -62,7 +62,8 @@ def test_exactly_these_definitions_are_loaded(loaded):
         "queues/error",
     }
     assert {key.to_user_string() for key in graph.asset_check_keys} == {
-        f"queues/{queue}:indexes" for queue in ("orders", "billing", "shipping", "error")
+        *(f"queues/{queue}:indexes" for queue in ("orders", "billing", "shipping", "error")),
+        *(f"orders:{check}" for check in ("error_queue_empty", "oldest_message", "nothing_expired")),
     }
     assert {job.name for job in repository.get_all_jobs() if not job.name.startswith("__ASSET_JOB")} == {
         "orders_pipeline",
@@ -71,6 +72,9 @@ def test_exactly_these_definitions_are_loaded(loaded):
         "free_claims",
         "move_due",
         "observe_queues",
+        "check_pipelines",
+        "retry_errors",
+        "discard_errors",
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "peek_queues",
@@ -81,6 +85,7 @@ def test_exactly_these_definitions_are_loaded(loaded):
         "purge_expired_schedule": "17 * * * *",
         "audit_indexes_schedule": "23 4 * * *",
         "free_claims_schedule": "*/5 * * * *",
+        "check_pipelines_schedule": "3-59/5 * * * *",
     }
     assert set(repository.get_top_level_resources()) == {"transport", "spark"}
 

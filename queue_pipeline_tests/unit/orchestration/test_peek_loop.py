@@ -34,7 +34,6 @@ class World:
     at: dict = field(default_factory=dict)
     missing: set = field(default_factory=set)
     held: set = field(default_factory=set)
-    due_names: set = field(default_factory=set)
     working: dict = field(default_factory=dict)
     away: bool = False
     denied: set = field(default_factory=set)
@@ -76,9 +75,6 @@ class World:
 
     def runs(self, pipeline):
         return self.working.get(pipeline.name, Runs())
-
-    def due(self, pipeline):
-        return pipeline.name in self.due_names
 
     def tick(self, *pipelines, cursor=Cursor(), budget=BUDGET):  # noqa: B008 - frozen
         self.began = self.time
@@ -336,14 +332,6 @@ def test_a_cursor_that_cannot_be_read_is_forgotten_and_the_tick_goes_on(text):
     world.tick(pipeline(), cursor=cursor, budget=0).cursor.dump()
 
 
-def test_delayed_messages_that_are_due_ask_for_their_mover_at_once():
-    world = World(due_names={"returns"})
-    outcome = world.tick(pipeline("orders"), pipeline("returns"))
-    assert [each.name for each in outcome.move_due] == ["returns"]
-    assert outcome.starts == []
-    assert world.slept == []
-
-
 def test_a_wrong_estimate_ends_quietly_in_peek_mode():
     """Another consumer took the messages: the run found nothing and ended, and the loop goes on peeking."""
     world = World(waiting={"orders": 5})
@@ -352,3 +340,13 @@ def test_a_wrong_estimate_ends_quietly_in_peek_mode():
     outcome = world.tick(pipeline(), cursor=cursor)
     assert outcome.starts == ()
     assert outcome.said == ("orders: nothing waits",)
+
+
+@pytest.mark.parametrize(("failed", "at_work", "slots"), [(2, 0, [4]), (3, 0, [1]), (3, 1, []), (0, 1, [3])])
+def test_a_pipeline_whose_attempts_fail_gets_one_batch_at_a_time(failed, at_work, slots):
+    policy = {"rate_limit_after": 3}
+    world = World(waiting={"orders": 100_000}, capped=True, working={"orders": Runs(at_work, failed_attempts=failed)})
+    outcome = world.tick(pipeline(max_concurrency=4, recoverability=policy))
+    assert [start.slots for start in outcome.starts] == slots
+    told = "one batch at a time, because the last 3 attempts failed" in outcome.said[0]
+    assert told is (failed == 3)

@@ -1,0 +1,244 @@
+"""`errors`: looking through the error queue, sending messages back to where they failed, and discarding them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import click
+
+from queue_pipeline.cli.failed_output import (
+    document,
+    handy_id,
+    retry_command,
+    write_failed,
+    write_groups,
+    write_retried,
+    write_whole,
+)
+from queue_pipeline.cli.output import count_of, write_json, write_lines
+from queue_pipeline.cli.parameters import POSITIVE, Queue, Text
+from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.failed_message import Selection
+from queue_pipeline.transport.failed_messages import DEFAULT_BATCH, Progress
+from queue_pipeline.transport.transport import QueueTransport
+
+STAYED = 1
+"""The exit code when some of the chosen messages could not go back."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class MessageNotFoundError(QueuePipelineError):
+    """The error queue has no message with this id."""
+
+    exit_code = 3
+
+
+def criteria(command: F) -> F:
+    """What the messages of a choice have in common."""
+    for option in (
+        click.option("--from", "failed_queue", type=Queue(), metavar="QUEUE", help="Those that failed in this queue."),
+        click.option(
+            "--exception", type=Text(), metavar="TYPE", help="Those of this exception; its last name will do."
+        ),
+        click.option("--type", "message_type", type=Text(), metavar="TYPE", help="Those of this message type."),
+    ):
+        command = option(command)
+    return command
+
+
+def choice(command: F) -> F:
+    """What the messages of a choice have in common, their ids, or all of them; and how many go at once."""
+    for option in (
+        click.option(
+            "--batch",
+            type=POSITIVE,
+            metavar="N",
+            default=DEFAULT_BATCH,
+            show_default=True,
+            help="Messages a transaction.",
+        ),
+        click.option("--all", "everything", is_flag=True, help="All messages of the error queue."),
+        criteria,
+        click.argument("ids", type=Text(), nargs=-1, metavar="[ID...]"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(invoke_without_command=True)
+@shared_options
+@click.pass_context
+def errors(context: click.Context) -> None:
+    """Look after messages that failed: those of the error queue."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
+
+
+@errors.command("list")
+@criteria
+@click.option("--limit", type=POSITIVE, metavar="N", default=20, show_default=True, help="List so many.")
+@shared_options
+@pass_session
+def list_errors(session: Session, /, limit: int, **chosen: Any) -> None:
+    """List failed messages, oldest first, and count those that failed alike.
+
+    They stay where they are, and nobody waits for them meanwhile. The table has the beginning of an error;
+    --json and `errors show` have all of it.
+    """
+    selection = Selection(**chosen) if any(chosen.values()) else None
+    with session.transport() as transport:
+        queue = transport.resolve(session.error_queue)
+        messages = transport.failed.list(queue, selection, limit)
+        groups = transport.failed.count_by(queue, selection)
+    if session.json:
+        counts = [{**group._asdict(), "messages": number} for group, number in groups.counts]
+        totals = {"count": groups.messages, "capped": groups.capped, "groups": counts}
+        listed = [document(message) for message in messages]
+        write_json({"error_queue": queue.canonical, "messages": listed, **totals})
+    elif messages:
+        write_failed(messages)
+        write_groups(groups)
+        number = f"{groups.messages:,} or more messages" if groups.capped else count_of(groups.messages, "message")
+        write_lines(f"{number} in {queue}, {len(messages):,} listed; retry with: {retry_command(session, **chosen)}")
+    else:
+        write_lines(f"no {'such ' if selection else ''}message is in {queue}")
+
+
+@errors.command()
+@click.argument("identity", type=Text(), metavar="ID")
+@shared_options
+@pass_session
+def show(session: Session, identity: str) -> None:
+    """Show one failed message: headers, body and stack trace.
+
+    ID is the message's own, or its row's. A body that is no text is shown in Base64.
+    """
+    with session.transport() as transport:
+        queue = transport.resolve(session.error_queue)
+        found = transport.failed.find(queue, identity)
+    if found is None:
+        raise _not_found(queue, identity)
+    message, body = found
+    if session.json:
+        write_json({"error_queue": queue.canonical, "message": document(message, body)})
+    else:
+        write_whole(message, body)
+        to = "" if message.failed_queue else " --to QUEUE"
+        write_lines(f"retry with: {retry_command(session, ids=(handy_id(message),))}{to}")
+
+
+@errors.command()
+@choice
+@click.option("--to", type=Queue(), metavar="QUEUE", help="Send them here, and not to where they failed.")
+@shared_options
+@click.pass_context
+def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) -> None:
+    """Send failed messages back to where they failed.
+
+    Choose them by ID, by --type, --exception and --from, or --all. They lose what the failure wrote into their
+    headers, and keep their message ids and bodies. One that cannot go back stays, and the exit code is 1.
+    """
+    session, selection = context.ensure_object(Session), _selection("retry", chosen)
+    with session.transport() as transport:
+        queue, last = _look(session, transport, selection)
+        with _progress(session, "retrying", lambda: transport.failed.count(queue, selection, last)) as on_progress:
+            result = transport.failed.retry(queue, selection, to, batch, on_progress, last)
+    if session.json:
+        went = [{"queue": name, "returned": number} for name, number in result.queues.items()]
+        totals = {"returned": result.returned, "held": result.held, "stayed": result.skipped}
+        write_json(
+            {
+                "error_queue": queue.canonical,
+                **totals,
+                "queues": went,
+                "reasons": [asdict(each) for each in result.named],
+            }
+        )
+    else:
+        write_retried(result, queue.canonical)
+    if result.skipped:
+        context.exit(STAYED)
+
+
+@errors.command()
+@choice
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared_options
+@pass_session
+def discard(session: Session, /, yes: bool, batch: int, **chosen: Any) -> None:
+    """Delete failed messages for good.
+
+    Choose them by ID, by --type, --exception and --from, or --all. They are counted, and you are asked.
+    """
+    selection = _selection("discard", chosen)
+    if not yes and not _is_interactive():
+        raise click.UsageError("nobody can be asked here, and what is discarded is gone for good; add --yes")
+    discarded = 0
+    with session.transport() as transport:
+        queue, last = _look(session, transport, selection)
+        if yes or _is_meant(transport.failed.count(queue, selection, last), queue):
+            with _progress(
+                session, "discarding", lambda: transport.failed.count(queue, selection, last)
+            ) as on_progress:
+                discarded = transport.failed.discard(queue, selection, batch, on_progress, last)
+    if session.json:
+        write_json({"error_queue": queue.canonical, "discarded": discarded})
+    else:
+        write_lines(f"discarded {count_of(discarded, 'message')} of {queue}")
+
+
+def _selection(verb: str, chosen: dict[str, Any]) -> Selection:
+    narrow = {name: value for name, value in chosen.items() if value and name != "everything"}
+    if not narrow and not chosen["everything"]:
+        raise click.UsageError(f"nothing to {verb}; give ids, --type, --exception, --from or --all")
+    if narrow and chosen["everything"]:
+        raise click.UsageError("--all is given together with some of them; leave out one or the other")
+    return Selection(**chosen)
+
+
+def _look(session: Session, transport: QueueTransport, selection: Selection) -> tuple[QueueTable, int]:
+    """The error queue and how far it goes now: what fails later was not meant. Ids have to be there."""
+    queue = transport.resolve(session.error_queue)
+    last = transport.failed.last_row_version(queue)
+    for identity in transport.failed.missing(queue, selection.ids):
+        raise _not_found(queue, identity)
+    return queue, last
+
+
+def _not_found(queue: QueueTable, identity: str) -> MessageNotFoundError:
+    return MessageNotFoundError(
+        f"no message {identity} is in {queue}: it was retried or discarded, or went elsewhere; "
+        "see: queue-pipeline errors list"
+    )
+
+
+def _is_interactive() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def _is_meant(number: int, queue: QueueTable) -> bool:
+    words = f"discard {count_of(number, 'message')} of {queue} for good?"
+    return number > 0 and click.confirm(words, err=True)
+
+
+@contextlib.contextmanager
+def _progress(session: Session, words: str, total: Callable[[], int]) -> Iterator[Progress | None]:
+    """A progress bar on stderr, where a person sees it; only there the messages are counted first."""
+    if session.json or sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as ProgressBar
+
+    columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total())
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,147 @@
+"""Failed messages: jobs by which an operator sends them back to where they failed, or discards them."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+import dagster as dg
+
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.errors import QueueNotFoundError
+from queue_pipeline.transport.failed_message import Selection
+from queue_pipeline.transport.failed_returns import NotReturned, Retried
+
+RETRY_JOB = "retry_errors"
+DISCARD_JOB = "discard_errors"
+RETRY_OP = "return_failed_messages"
+DISCARD_OP = "discard_failed_messages"
+FAILED_MESSAGE_NAMES = (RETRY_OP, DISCARD_OP, RETRY_JOB, DISCARD_JOB)
+"""Ops and jobs, whose names no pipeline can have."""
+T = TypeVar("T")
+Rows: TypeAlias = Sequence[Mapping[str, str | int]]
+MOST_SHOWN = 100
+LONGEST_REASON = 300
+
+
+class FailedMessagesConfig(dg.Config):
+    """Which failed messages are meant: those that meet all that is given, or all of them; never none by mistake."""
+
+    error_queue: str | None = None
+    """By default those of the pipelines."""
+    ids: list[str] = []  # noqa: RUF012 - pydantic copies defaults
+    message_type: str | None = None
+    exception: str | None = None
+    failed_queue: str | None = None
+    all: bool = False
+
+    def selection(self) -> Selection:
+        """The choice, which refuses to be none."""
+        return Selection(
+            ids=tuple(self.ids),
+            message_type=self.message_type,
+            exception=self.exception,
+            failed_queue=self.failed_queue,
+            everything=self.all,
+        )
+
+
+class RetryConfig(FailedMessagesConfig):
+    """The same, and where the messages go."""
+
+    to: str | None = None
+    """By default each goes to the queue in which it failed."""
+
+
+def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinition]:
+    """The jobs over the error queues of all pipelines."""
+    error_queues = list(dict.fromkeys(pipeline.error_queue for pipeline in pipelines))
+
+    @dg.op(name=RETRY_OP, description="Sends chosen messages of error queues back to the queues in which they failed.")
+    def retry(context: dg.OpExecutionContext, config: RetryConfig, transport: QueueTransportResource) -> None:
+        database, selection = transport.transport(), config.selection()
+
+        def retry_one(queue: QueueTable) -> Retried:
+            return database.failed.retry(queue, selection, config.to, on_progress=_log(context, queue, "dealt with"))
+
+        results = _on_each(context, database, _named(config, error_queues), retry_one).values()
+        counts = sum((result.queues for result in results), Counter[str]())
+        stayed = [each for result in results for each in result.named][:MOST_SHOWN]
+        for queue, number in counts.items():
+            context.log.info(f"returned {number:,} messages to {queue}")
+        for each in stayed:
+            context.log.warning(f"message {each.message_id} stays where it is: {each.reason}")
+        context.add_output_metadata(
+            {
+                "returned": counts.total(),
+                "stayed": sum(result.skipped for result in results),
+                "held": sum(result.held for result in results),
+                **_table("queues", [{"queue": queue, "returned": number} for queue, number in counts.items()]),
+                **_table("not_returned", [_record(each) for each in stayed]),
+            }
+        )
+
+    @dg.op(name=DISCARD_OP, description="Deletes chosen messages of error queues for good.")
+    def discard(
+        context: dg.OpExecutionContext, config: FailedMessagesConfig, transport: QueueTransportResource
+    ) -> None:
+        database, selection = transport.transport(), config.selection()
+
+        def discard_one(queue: QueueTable) -> int:
+            return database.failed.discard(queue, selection, on_progress=_log(context, queue, "discarded"))
+
+        counts = _on_each(context, database, _named(config, error_queues), discard_one)
+        rows: Rows = [{"queue": queue, "discarded": number} for queue, number in counts.items()]
+        context.add_output_metadata({"discarded": sum(counts.values()), **_table("queues", rows)})
+
+    @dg.job(name=RETRY_JOB, description="Sends failed messages back to where they failed; its configuration chooses.")
+    def retry_job() -> None:
+        retry()
+
+    @dg.job(name=DISCARD_JOB, description="Deletes failed messages for good; its configuration chooses.")
+    def discard_job() -> None:
+        discard()
+
+    return [retry_job, discard_job]
+
+
+def _on_each(
+    context: dg.OpExecutionContext,
+    transport: QueueTransport,
+    queues: str | Sequence[str],
+    work: Callable[[QueueTable], T],
+) -> dict[str, T]:
+    """Do it for one error queue, which has to be there, or for several, of which some may not be installed yet."""
+    if isinstance(queues, str):
+        table = transport.resolve(queues)
+        return {table.canonical: work(table)}
+    done: dict[str, T] = {}
+    # Two pipelines may write the same address in two ways.
+    for table in dict.fromkeys(transport.resolve(queue) for queue in queues):
+        try:
+            done[table.canonical] = work(table)
+        except QueueNotFoundError as error:
+            if error.queue != table.canonical:
+                raise
+            context.log.warning(str(error))
+    return done
+
+
+def _named(config: FailedMessagesConfig, error_queues: Sequence[str]) -> str | Sequence[str]:
+    return error_queues if config.error_queue is None else config.error_queue
+
+
+def _log(context: dg.OpExecutionContext, queue: QueueTable, verb: str) -> Callable[[int], None]:
+    return lambda done: context.log.info(f"{verb} {done:,} messages of {queue}")
+
+
+def _record(stayed: NotReturned) -> dict[str, str | int]:
+    reason = stayed.reason[:LONGEST_REASON]
+    return {"id": stayed.message_id, "failed_queue": stayed.failed_queue or "", "reason": reason}
+
+
+def _table(name: str, rows: Rows) -> dict[str, dg.TableMetadataValue]:
+    """A table under a name, or nothing: Dagster has no table without rows."""
+    return {name: dg.MetadataValue.table([dg.TableRecord(row) for row in rows])} if rows else {}

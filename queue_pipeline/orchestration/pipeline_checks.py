@@ -1,0 +1,156 @@
+"""Asset checks of pipelines: nothing failed, nothing waits for long, nothing expired before it was seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from queue_pipeline.orchestration import metadata, names
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.failed_message import FailedMessage
+
+ERRORS, AGE, EXPIRED = "error_queue_empty", "oldest_message", "nothing_expired"
+DESCRIPTIONS = {
+    ERRORS: "No message of {0.input_queue} waits in {0.error_queue}; those that do are listed with how to retry them.",
+    AGE: "The oldest message of {0.input_queue} is younger than {0.oldest_message_seconds:g} s.",
+    EXPIRED: "No message of {0.input_queue} expired before anybody took it.",
+}
+MOST_LOOKED_AT = 1_000
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a check found."""
+
+    name: str
+    passed: bool
+    description: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def pipeline_checks(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetChecksDefinition]:
+    """The checks of all pipelines, for their assets' pages, a schedule, and whoever asks."""
+    return [_check(pipeline, name) for pipeline in pipelines for name in DESCRIPTIONS]
+
+
+def report_checks(
+    context: dg.OpExecutionContext, transport: QueueTransport, pipeline: QueuePipeline, expired: int
+) -> None:
+    """Record the checks as they are at the end of a run that dropped so many expired messages itself."""
+    key = names.pipeline_key(pipeline)
+    try:
+        outcomes = look(transport, pipeline, DESCRIPTIONS, expired)
+    except QueuePipelineError as error:
+        context.log.warning(f"the checks of {pipeline.name} could not be made: {error}")
+        return
+    for one in outcomes:
+        # Dagster takes this event here, though the types of its method do not say so.
+        evaluation: Any = dg.AssetCheckEvaluation(
+            asset_key=key,
+            check_name=one.name,
+            passed=one.passed,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=one.description,
+            metadata=one.metadata,
+        )
+        context.log_event(evaluation)
+
+
+def look(
+    transport: QueueTransport, pipeline: QueuePipeline, checks: Sequence[str] | dict[str, str], expired: int = 0
+) -> list[Outcome]:
+    """Make checks by name."""
+    made = {ERRORS: _errors, AGE: _age, EXPIRED: _expired}
+    return [made[name](transport, pipeline, expired) for name in checks]
+
+
+def _check(pipeline: QueuePipeline, name: str) -> dg.AssetChecksDefinition:
+    @dg.asset_check(asset=names.pipeline_key(pipeline), name=name, description=DESCRIPTIONS[name].format(pipeline))
+    def check(transport: QueueTransportResource) -> dg.AssetCheckResult:
+        try:
+            (found,) = look(transport.transport(), pipeline, [name])
+        except QueueNotFoundError as error:
+            found = Outcome(name, False, str(error))
+        return dg.AssetCheckResult(
+            passed=found.passed,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=found.description,
+            metadata=found.metadata,
+        )
+
+    return check
+
+
+def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outcome:
+    """Failures of this pipeline's queue; what cannot be read may be anybody's and counts too."""
+    queue, here = pipeline.error_queue, transport.resolve(pipeline.input_queue)
+    last = transport.failed.last_row_version(queue)
+    recent = transport.failed.list(queue, limit=MOST_LOOKED_AT, after=max(0, last - MOST_LOOKED_AT))
+    own = [one for one in recent if one.failed_queue in (None, here.canonical, pipeline.input_queue)]
+    if not own:
+        return Outcome(ERRORS, True, f"nothing of {pipeline.input_queue} is in {queue}", {"failed": 0})
+    # More rows than were looked at may hold more of them.
+    many = metadata.counted(len(own), " or more" if len(recent) < transport.peek(queue, MOST_LOOKED_AT + 1) else "")
+    every = metadata.retry_command(queue, "--from", pipeline.input_queue)
+    return Outcome(
+        ERRORS,
+        False,
+        f"{many} of {pipeline.input_queue} failed and wait in {queue}; mend what they failed of, then: {every}",
+        {
+            "failed": len(own),
+            "retry_all": dg.MetadataValue.md(f"`{every}`"),
+            "last_failures": _table(queue, own[-MOST_SHOWN:][::-1]),
+        },
+    )
+
+
+def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outcome:
+    (status,) = transport.status(pipeline.input_queue)
+    age, limit = status.oldest_seconds if status.pending else None, pipeline.oldest_message_seconds
+    values = {"depth": status.pending, "oldest_s": round(age or 0.0, 3), "threshold_s": limit}
+    if not status.pending:
+        return Outcome(AGE, True, f"{pipeline.input_queue} is empty", values)
+    if age is None:
+        return Outcome(AGE, True, f"the messages of {pipeline.input_queue} do not tell when they were sent", values)
+    told = f"the oldest of {metadata.counted(status.pending)} in {pipeline.input_queue} has waited for {age:,.0f} s"
+    if age <= limit:
+        return Outcome(AGE, True, told, values)
+    step = "see whether the sensor peek_queues is on, the pipeline paused, or its runs fail"
+    return Outcome(AGE, False, f"{told}, more than {limit:g}; {step}", values)
+
+
+def _expired(transport: QueueTransport, pipeline: QueuePipeline, dropped: int) -> Outcome:
+    (status,) = transport.status(pipeline.input_queue)
+    values = {"expired": status.expired, "dropped_by_this_run": dropped}
+    if not status.expired and not dropped:
+        return Outcome(EXPIRED, True, f"nothing expired in {pipeline.input_queue}", values)
+    return Outcome(
+        EXPIRED,
+        False,
+        f"{metadata.counted(status.expired + dropped)} of {pipeline.input_queue} expired before anybody took them; "
+        "let the pipeline run more often, or its senders give them longer to live",
+        values,
+    )
+
+
+def _table(queue: str, messages: Sequence[FailedMessage]) -> dg.TableMetadataValue:
+    return dg.MetadataValue.table(
+        [
+            dg.TableRecord(
+                {
+                    "id": one.message_id,
+                    "type": one.message_type or "",
+                    "when": one.time_of_failure.isoformat(sep=" ", timespec="seconds") if one.time_of_failure else "",
+                    "error_type": one.exception_type or "unreadable headers",
+                    "error": (one.exception_message or one.problem or "")[: metadata.LONGEST_ERROR],
+                    "retry": metadata.retry_command(queue, one.message_id),
+                }
+            )
+            for one in messages
+        ]
+    )

@@ -1,0 +1,115 @@
+"""The checks on a pipeline's page: what failed and how to retry it, what waits for long, what expired unseen."""
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from queue_pipeline.orchestration.definitions import build_definitions
+from queue_pipeline.orchestration.pipeline_checks import AGE, ERRORS, EXPIRED, look
+from queue_pipeline.processing.error_message import Failure, error_message
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport import new_message
+from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.waiting import eventually
+
+
+def fail(transport, count, queue="orders", error_queue="error"):
+    """Messages in the error queue as a pipeline leaves them there."""
+    address = transport.resolve(queue).canonical
+    sent = [new_message(f"{n}", message_type="Shop.Order") for n in range(count)]
+    copies = [
+        error_message(one.headers, one.body, Failure("shop.Refused", "no deliveries to XX"), address, queue)
+        for one in sent
+    ]
+    transport.send(error_queue, copies)
+    return [one.headers[wire.MESSAGE_ID] for one in sent]
+
+
+def only(transport, pipeline, name, **options):
+    (found,) = look(transport, pipeline, [name], **options)
+    return found
+
+
+def test_an_empty_error_queue_passes(queues):
+    found = only(queues, pipelines.declare(), ERRORS)
+    assert (found.passed, found.description) == (True, "nothing of orders is in error")
+
+
+def test_failures_are_listed_with_the_command_that_retries_each(queues):
+    ids = fail(queues, 3)
+    found = only(queues, pipelines.declare(), ERRORS)
+    assert not found.passed
+    assert "3 messages of orders failed and wait in error" in found.description
+    assert found.description.endswith("queue-pipeline errors retry --from orders")
+    assert found.metadata["failed"] == 3
+    records = [record.data for record in found.metadata["last_failures"].records]
+    assert [record["id"] for record in records] == ids[::-1]
+    assert records[0]["retry"] == f"queue-pipeline errors retry {ids[2]}"
+    assert (records[0]["type"], records[0]["error_type"], records[0]["error"]) == (
+        "Shop.Order",
+        "shop.Refused",
+        "no deliveries to XX",
+    )
+
+
+def test_failures_of_other_queues_are_not_this_pipelines(queues):
+    fail(queues, 2, queue="billing")
+    assert only(queues, pipelines.declare(), ERRORS).passed
+
+
+def test_an_error_queue_of_another_name_is_named_in_the_command(queues):
+    queues.install(plain_queues=["poison"])
+    (identity,) = fail(queues, 1, error_queue="poison")
+    found = only(queues, pipelines.declare(error_queue="poison"), ERRORS)
+    (record,) = found.metadata["last_failures"].records
+    assert record.data["retry"] == f"queue-pipeline --error-queue poison errors retry {identity}"
+
+
+@pytest.mark.parametrize(("seconds", "passed"), [(10, True), (1_000, False)])
+def test_a_message_that_waits_for_long_warns(queues, seconds, passed):
+    sent = wire.format_timestamp(datetime.now(UTC) - timedelta(seconds=seconds))
+    queues.send("orders", new_message("1", headers={wire.TIME_SENT: sent}))
+    found = only(queues, pipelines.declare(oldest_message_seconds=500), AGE)
+    assert found.passed is passed
+    assert ("see whether the sensor peek_queues is on" in found.description) is not passed
+    assert found.metadata["depth"] == 1
+
+
+def test_an_empty_queue_is_not_old(queues):
+    assert only(queues, pipelines.declare(), AGE).description == "orders is empty"
+
+
+def test_messages_that_expired_unseen_warn(backend, queues):
+    assert only(queues, pipelines.declare(), EXPIRED).passed
+    queues.send("orders", new_message("1", time_to_be_received=timedelta(milliseconds=1)))
+    eventually(lambda: not only(queues, pipelines.declare(), EXPIRED).passed)
+    assert only(queues, pipelines.declare(), EXPIRED).metadata["expired"] == 1
+    dropped = only(queues, pipelines.declare(), EXPIRED, expired=4)
+    assert "5 messages of orders expired before anybody took them" in dropped.description
+
+
+def test_the_job_makes_all_checks_of_all_pipelines(backend, queues, instance):
+    fail(queues, 1)
+    definitions = dg.Definitions.merge(
+        build_definitions([pipelines.declare()], autostart=False),
+        dg.Definitions(resources=pipelines.resources(backend)),
+    )
+    result = definitions.resolve_job_def("check_pipelines").execute_in_process(instance=instance)
+    assert {one.check_name: one.passed for one in result.get_asset_check_evaluations()} == {
+        ERRORS: False,
+        AGE: True,
+        EXPIRED: True,
+    }
+
+
+def test_a_queue_that_is_not_installed_fails_its_checks_with_the_next_step(backend, instance):
+    backend.transport().install("other")
+    definitions = dg.Definitions.merge(
+        build_definitions([pipelines.declare()], autostart=False),
+        dg.Definitions(resources=pipelines.resources(backend)),
+    )
+    result = definitions.resolve_job_def("check_pipelines").execute_in_process(instance=instance)
+    by_name = {one.check_name: one for one in result.get_asset_check_evaluations()}
+    assert not any(one.passed for name, one in by_name.items() if name != ERRORS)
+    assert "create it with: queue-pipeline install" in by_name[AGE].description

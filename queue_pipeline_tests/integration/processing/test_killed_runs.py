@@ -1,0 +1,213 @@
+"""A run may be killed at any moment: whatever it was at, the end is the same, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport import new_message
+from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX
+from queue_pipeline_tests.support.backends import Backend
+from queue_pipeline_tests.support.killed_run import KILLED, LEDGER, POISON, STEPS, Children, Run, drain, kinds
+
+SETTLED_WITHIN_SECONDS = 60.0
+
+
+class Shop:
+    """The queues of a test, and what has to become of the messages in them."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.transport = backend.transport(endpoint="orders")
+        self.transport.install("orders", plain_queues=["billing", "error"])
+        self._sql(f"CREATE TABLE {self._table(LEDGER)} (number int NOT NULL)")
+        self.sent: dict[int, str] = {}
+
+    def send(self, count: int) -> None:
+        """Send the next numbers."""
+        messages = [new_message(f"{number}") for number in range(len(self.sent), len(self.sent) + count)]
+        self.sent |= {int(message.body): message.headers[wire.MESSAGE_ID] for message in messages}
+        self.transport.send("orders", messages)
+
+    def run(self, owner: str, **options: object) -> Run:
+        """A run for a child."""
+        return Run(self.backend.url, self.backend.schema, owner, **options)
+
+    def leave_behind(self, messages: int) -> None:
+        """A claim that nobody holds: the next run takes it over."""
+        claim = self.transport.claim("orders", "polite", messages)
+        self.transport.claims.release(claim)
+
+    def release(self, owner: str) -> None:
+        """End what the dead held, as the sensor of failed runs does."""
+        self.transport.claims.release_owner(owner, failed=True)
+
+    def let_the_lease_be_over(self, owner: str) -> None:
+        """Nobody noticed that the owner died, and the time of its lease has passed."""
+        past = {
+            "sqlite": "LeaseUntil = 0",
+            "postgresql": "lease_until = now() - interval '1 second'",
+            "sqlserver": "LeaseUntil = DATEADD(second, -1, SYSUTCDATETIME())",
+        }[self.backend.name]
+        claims = self.transport.book.own(CLAIMS_TABLE).qualified
+        self._sql(f"UPDATE {claims} SET {past} WHERE Owner = ?", (owner,))
+
+    def let_the_delay_be_over(self) -> None:
+        """Delayed messages are due: the next run moves them."""
+        past = {
+            "sqlite": "Due = 0",
+            "postgresql": "due = now() - interval '1 second'",
+            "sqlserver": "Due = DATEADD(second, -1, GETUTCDATE())",
+        }[self.backend.name]
+        self._sql(f"UPDATE {self._sibling(DELAYED_SUFFIX)} SET {past}")
+
+    def settle(self) -> None:
+        """Run until there is nothing left to do. What a dead process had locked may take a moment to be free."""
+        deadline = time.monotonic() + SETTLED_WITHIN_SECONDS
+        while self._unsettled():
+            assert time.monotonic() < deadline, f"still not settled: {self._unsettled()}"
+            assert drain(self.transport, "who comes after").failure is None
+            self.let_the_delay_be_over()
+
+    def check(self) -> None:
+        """Every good message came out once, every poisoned one is in the error queue once, and nothing is left."""
+        good = [number for number in sorted(self.sent) if number not in POISON]
+        billing = self.transport.show("billing", 1_000)
+        assert sorted(int(shown.body) for shown in billing) == good
+        assert len({shown.headers[wire.MESSAGE_ID] for shown in billing}) == len(good)
+        assert sorted(number for (number,) in self._sql(f"SELECT number FROM {self._table(LEDGER)}")) == good
+        failed = self.transport.show("error", 1_000)
+        assert sorted(int(shown.body) for shown in failed) == sorted(POISON)
+        for shown in failed:
+            headers = shown.headers
+            assert headers[wire.MESSAGE_ID] == self.sent[int(shown.body)]
+            assert headers[wire.FAILED_QUEUE] == self.transport.resolve("orders").canonical
+            assert headers[wire.EXCEPTION_TYPE].rpartition(".")[2] in ("Poisoned", "AbandonedError")
+            assert headers[wire.EXCEPTION_MESSAGE] and headers[wire.EXCEPTION_STACK_TRACE]
+            assert wire.RETRIES not in headers and wire.FORWARD_DESTINATION not in headers
+        assert not self._unsettled()
+
+    def _unsettled(self) -> dict[str, int]:
+        """What is left to do, by table."""
+        tables = {
+            "queue": self._table("orders"),
+            "claims": self.transport.book.own(CLAIMS_TABLE).qualified,
+            "claimed": self._sibling(CLAIMED_SUFFIX),
+            "delayed": self._sibling(DELAYED_SUFFIX),
+        }
+        counts = {name: self._sql(f"SELECT count(*) FROM {table}")[0][0] for name, table in tables.items()}
+        return {name: count for name, count in counts.items() if count}
+
+    def _table(self, queue: str) -> str:
+        return self.transport.resolve(queue).qualified
+
+    def _sibling(self, suffix: str) -> str:
+        return self.transport.book.sibling(self.transport.resolve("orders"), suffix).qualified
+
+    def _sql(self, statement: str, parameters: tuple[object, ...] = ()) -> list:
+        return self.backend.sql(self.transport, statement, parameters)
+
+
+@pytest.fixture(scope="module")
+def children() -> Iterator[Children]:
+    with Children() as children:
+        yield children
+
+
+@pytest.fixture
+def shop(backend: Backend) -> Shop:
+    return Shop(backend)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=kinds())
+def test_a_run_that_is_killed_leaves_nothing_undone_and_nothing_done_twice(shop, children, step):
+    """The first time that the step is reached; the second run is there for what only delayed messages reach."""
+    kill_and_settle(shop, children, Shop.release, step)
+    shop.check()
+
+
+UNNOTICED = [
+    "claim: committed",
+    "batch: transforming",
+    "results: fenced",
+    "results: recorded",
+    "failure: committed",
+    "split: committed",
+    "separation: committed",
+    "delayed retry: sent",
+    "error copy: recorded",
+]
+
+
+@pytest.mark.parametrize("step", UNNOTICED, ids=kinds(UNNOTICED))
+def test_a_run_whose_death_nobody_noticed(shop, children, step):
+    """Its lease ends by itself, and whoever takes the batch over counts the failure."""
+    kill_and_settle(shop, children, Shop.let_the_lease_be_over, step)
+    shop.check()
+
+
+LATER = [
+    ("batch: transforming", 4),
+    ("results: sent", 3),
+    ("results: committed", 2),
+    ("failure: committed", 5),
+    ("split: committed", 3),
+    ("delayed retry: recorded", 2),
+    ("error copy: committed", 2),
+]
+
+
+@pytest.mark.parametrize(("step", "times"), LATER, ids=kinds([f"{step} {times}" for step, times in LATER]))
+def test_a_run_that_is_killed_later_on(shop, children, step, times):
+    """Not at the first batch but while one is being halved, or after half of the poison was seen to."""
+    kill_and_settle(shop, children, Shop.release, step, times)
+    shop.check()
+
+
+@pytest.mark.parametrize(
+    ("step", "times"),
+    [("batch: transforming", 3), ("results: sent", 1), ("failure: counted", 2), ("split: committed", 1)],
+    ids=kinds(["batch: transforming", "results: sent", "failure: counted", "split: committed"]),
+)
+def test_one_of_two_runs_on_a_queue_is_killed(shop, children, step, times):
+    """The first of them has the poison; the other one goes on, and takes nothing that is still held."""
+    shop.send(60)
+    one, other = "run 1", "run 2"
+    codes = children.run(
+        shop.run(one, step=step, times=times, batch_messages=8), shop.run(other, after=one, batch_messages=8)
+    )
+    assert codes == [KILLED, 0]
+    shop.release(one)
+    shop.settle()
+    shop.check()
+
+
+def test_a_run_that_nobody_kills_comes_to_the_same_end(shop, children):
+    shop.send(20)
+    assert children.run(shop.run("run 1")) == [0]
+    shop.let_the_delay_be_over()
+    assert children.run(shop.run("run 2")) == [0]
+    shop.check()
+
+
+def kill_and_settle(
+    shop: Shop, children: Children, end: Callable[[Shop, str], None], step: str, times: int = 1
+) -> None:
+    """Two runs with a delay between them, of which one dies; then runs until all is quiet."""
+    shop.send(20)
+    shop.leave_behind(3)
+    (code,) = children.run(shop.run("run 1", step=step, times=times))
+    died = "run 1" if code == KILLED else None
+    if died is None:
+        assert code == 0
+    else:
+        end(shop, died)
+    shop.let_the_delay_be_over()
+    shop.send(4)
+    if died is None:
+        assert children.run(shop.run("run 2", step=step, times=times)) == [KILLED], "the step was never reached"
+        end(shop, "run 2")
+    shop.settle()
