@@ -58,7 +58,7 @@ class App(click.Group):
     metavar="NAME",
     default=DEFAULT_ERROR_QUEUE,
     show_default=True,
-    help="Where messages with unreadable headers go.",
+    help="Where failed messages are, and those with unreadable headers go.",
 )
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @shared_options

@@ -23,9 +23,9 @@ BROKEN_PIPE = 141
 EXIT_CODES = """\b
 Exit codes:
    0  done
-   1  audit-indexes found something, or the database reported a failure
+   1  audit-indexes found something, failed messages could not go back, or the database reported a failure
    2  the command, an option, a setting or a message is not usable as given
-   3  a queue or a claim does not exist
+   3  a queue, a claim or a failed message does not exist
    4  the database cannot be reached, or asks to try again
    5  the login was refused, or a right is missing
    6  the claim is held by somebody else by now

@@ -71,7 +71,7 @@ def build_definitions(pipelines: Sequence[QueuePipeline], *, autostart: bool | N
         assets=[*assets, *queues],
         asset_checks=[*index_checks(pipelines), *pipeline_checks(pipelines)],
         jobs=[*jobs, *checks, *maintenance, *failed_message_jobs(pipelines)],
-        sensors=[peek_sensor(pipelines, [*jobs, *maintenance], sensor_status), *release_sensors(sensor_status)],
+        sensors=[peek_sensor(pipelines, jobs, sensor_status), *release_sensors(sensor_status)],
         schedules=maintenance_schedules(schedule_status),
         # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
         executor=dg.in_process_executor,

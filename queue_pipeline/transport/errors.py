@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 
 class QueuePipelineError(Exception):
     """Something that a person can act on; `exit_code` is what the command line returns for it."""
@@ -33,7 +35,7 @@ class QueueNotFoundError(QueuePipelineError):
     def __init__(self, queue: str, hint: str = "", belongs_to: str | None = None) -> None:
         """Name the missing table, what the database said, and the queue to install if it is another one."""
         self.queue = queue
-        step = f"create it with: queue-pipeline install {_shell(belongs_to or queue)}"
+        step = f"create it with: queue-pipeline install {shlex.quote(belongs_to or queue)}"
         super().__init__(f"queue {queue} does not exist; {step}{f' ({hint})' if hint else ''}")
 
 
@@ -101,7 +103,3 @@ class AlreadyExistsError(DatabaseError):
 
 class DoomedTransactionError(DatabaseError):
     """A statement failed inside a transaction and was ignored; the transaction was rolled back instead."""
-
-
-def _shell(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'" if any(c in word for c in " \"'[]@$") else word

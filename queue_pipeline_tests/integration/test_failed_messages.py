@@ -221,7 +221,8 @@ def test_large_messages_go_back_a_few_at_a_time(transport, failed, monkeypatch):
     assert told == [2, 3, 4, 5]
 
 
-def test_what_fails_again_meanwhile_is_not_retried_again(transport, failed):
+def test_what_fails_again_meanwhile_is_not_retried_again(transport, failed, monkeypatch):
+    monkeypatch.setattr("queue_pipeline.transport.failed_messages.PAGE", 2)
     transport.send("error", [failure(transport, **{wire.MESSAGE_ID: f"m{n}"}) for n in range(6)])
     rounds = []
 
