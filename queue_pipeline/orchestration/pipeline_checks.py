@@ -145,12 +145,17 @@ def _table(queue: str, messages: Sequence[FailedMessage]) -> dg.TableMetadataVal
                 {
                     "id": one.message_id,
                     "type": one.message_type or "",
-                    "when": one.time_of_failure.isoformat(sep=" ", timespec="seconds") if one.time_of_failure else "",
-                    "error_type": one.exception_type or "unreadable headers",
-                    "error": (one.exception_message or one.problem or "")[: metadata.LONGEST_ERROR],
+                    "error": _told(one)[: metadata.LONGEST_ERROR],
                     "retry": metadata.retry_command(queue, one.message_id),
+                    "when": f"{one.time_of_failure:%Y-%m-%d %H:%M:%S} UTC" if one.time_of_failure else "",
                 }
             )
             for one in messages
         ]
     )
+
+
+def _told(message: FailedMessage) -> str:
+    if message.problem is not None:
+        return message.problem
+    return f"{message.exception_type or 'no reason is given'}: {message.exception_message or ''}".removesuffix(": ")

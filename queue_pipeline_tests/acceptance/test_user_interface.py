@@ -88,7 +88,7 @@ def test_figures_of_the_runs_are_plotted(page: Page, dagster: Dagster, pictures:
 
 def test_ticks_of_the_sensor_show_what_it_saw(page: Page, dagster: Dagster, pictures: Path) -> None:
     page.goto(f"{dagster.url}/locations/{LOCATION}/sensors/{PEEK_SENSOR}")
-    page.get_by_text("Peeks at the queues of all pipelines and starts runs when messages wait.").wait_for()
+    page.get_by_text("Peeks at the queues of all pipelines and starts runs when messages wait").wait_for()
     page.get_by_text("orders_pipeline").first.wait_for()
     page.get_by_text("1 run requested").first.wait_for()
     take_picture(page, pictures / "sensor-ticks.png")
@@ -107,6 +107,16 @@ def test_a_run_shows_its_steps_and_what_it_did(page: Page, dagster: Dagster, pic
     for step in ("orders.dequeue_orders", "orders.process_orders"):
         page.get_by_text(step, exact=True).first.wait_for()
     take_picture(page, pictures / "run.png")
+
+
+def test_checks_tell_what_failed_and_how_it_is_retried(page: Page, dagster: Dagster, pictures: Path) -> None:
+    page.goto(f"{dagster.url}/assets/orders?view=checks&checkDetail=error_queue_empty")
+    page.get_by_text("failed and wait in error; mend what they failed of").first.wait_for()
+    page.get_by_text("queue-pipeline errors retry --from orders").first.wait_for()
+    for other in ("oldest_message", "nothing_expired"):
+        page.get_by_text(other, exact=True).first.wait_for()
+    page.get_by_text("CountryNotServed: no deliveries to US").first.wait_for()
+    take_picture(page, pictures / "checks.png")
 
 
 def left(node: Locator) -> float:

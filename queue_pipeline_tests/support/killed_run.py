@@ -175,7 +175,7 @@ class Fault:
             finally:
                 self._completing.of = None
 
-        Claims.complete = complete  # type: ignore[method-assign]
+        setattr(Claims, "complete", complete)  # noqa: B010
 
 
 def _completion(ready: Sequence[ReadyMessages]) -> str:

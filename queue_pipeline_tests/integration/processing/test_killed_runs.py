@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -32,13 +33,14 @@ class Shop:
         self.sent |= {int(message.body): message.headers[wire.MESSAGE_ID] for message in messages}
         self.transport.send("orders", messages)
 
-    def run(self, owner: str, **options: object) -> Run:
+    def run(self, owner: str, **options: Any) -> Run:
         """A run for a child."""
         return Run(self.backend.url, self.backend.schema, owner, **options)
 
     def leave_behind(self, messages: int) -> None:
         """A claim that nobody holds: the next run takes it over."""
         claim = self.transport.claim("orders", "polite", messages)
+        assert claim is not None
         self.transport.claims.release(claim)
 
     def release(self, owner: str) -> None:
@@ -77,12 +79,12 @@ class Shop:
         good = [number for number in sorted(self.sent) if number not in POISON]
         billing = self.transport.show("billing", 1_000)
         assert sorted(int(shown.body) for shown in billing) == good
-        assert len({shown.headers[wire.MESSAGE_ID] for shown in billing}) == len(good)
+        assert len({(shown.headers or {})[wire.MESSAGE_ID] for shown in billing}) == len(good)
         assert sorted(number for (number,) in self._sql(f"SELECT number FROM {self._table(LEDGER)}")) == good
         failed = self.transport.show("error", 1_000)
         assert sorted(int(shown.body) for shown in failed) == sorted(POISON)
         for shown in failed:
-            headers = shown.headers
+            headers = shown.headers or {}
             assert headers[wire.MESSAGE_ID] == self.sent[int(shown.body)]
             assert headers[wire.FAILED_QUEUE] == self.transport.resolve("orders").canonical
             assert headers[wire.EXCEPTION_TYPE].rpartition(".")[2] in ("Poisoned", "AbandonedError")

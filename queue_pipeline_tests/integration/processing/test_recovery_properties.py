@@ -239,18 +239,15 @@ class World:
     def check(self) -> None:
         """Every message is in one place, claims tell the truth, and nothing was tried too often."""
         places = {name: self._ids(name) for name in self._tables}
-        found = Counter(identity for ids in places.values() for identity in ids)
         results = {result_id(message_id): message_id for message_id in self.bodies}
-        found = Counter({results.get(identity, identity): count for identity, count in found.items()})
+        # A result stands for its message: one that is in a queue as well as among the results counts twice.
+        found = Counter(results.get(identity, identity) for ids in places.values() for identity in ids)
         wanted = Counter({message_id: 1 for message_id in self.bodies if message_id not in self.discarded})
         assert found == wanted, {"missing": wanted - found, "too many": found - wanted, "places": places}
         assert not set(places["billing"]) & set(self.bodies), "a message itself stands among the results"
-        claimed = (
-            self._sql(f"SELECT ClaimId, count(*) FROM {self._tables[CLAIMED_SUFFIX]} GROUP BY ClaimId")
-            if (self._backend.name != "postgresql")
-            else self._sql(f"SELECT claim_id, count(*) FROM {self._tables[CLAIMED_SUFFIX]} GROUP BY claim_id")
-        )
-        counted = {str(claim_id).lower(): count for claim_id, count in claimed}
+        claim_id = "claim_id" if self._backend.name == "postgresql" else "ClaimId"
+        claimed = self._sql(f"SELECT {claim_id}, count(*) FROM {self._tables[CLAIMED_SUFFIX]} GROUP BY {claim_id}")
+        counted = {str(identity).lower(): count for identity, count in claimed}
         assert {one.claim_id: one.messages for one in self.transport.claims.list()} == counted
         for body, tries in self.transformer.alone.items():
             assert tries <= POLICY.attempts + self.uncounted, body
