@@ -104,6 +104,7 @@ class Recovery:
         if ranges and not _is_all(batch, ranges):
             # Whoever failed before is suspect: the others need not fail with it.
             return Attempted(again=self._transport.claims.separate(claim, ranges))
+        self._transport.claims.begin(claim)
         try:
             report = self._processor.work(batch)
         except (ClaimLostError, *NOBODYS_FAULT):

@@ -89,17 +89,26 @@ class Claims:
         if self._database.run(lambda own: own.count(command, (milliseconds, *claim.fence))) != 1:
             raise lost(claim)
 
+    def begin(self, claim: Claim) -> None:
+        """Note that its messages are being tried: if their holder dies from now on, that counts as a failure of theirs.
+
+        Whoever counts no failures need not note it.
+        """
+        command = self._store.claims_statement("claim_begin", claim.queue)
+        if self._database.run(lambda own: own.count(command, claim.fence)) != 1:
+            raise lost(claim)
+
     def release(self, claim: Claim, *, failed: bool = False) -> None:
         """Let go of a claim at once; the next claim on its queue takes it over, at the next attempt.
 
-        `failed` counts it as a failure of the messages: their holder is known to have died with them.
+        `failed` counts a failure of the messages, if they were being tried: their holder is known to have died.
         """
         self._database.run(lambda own: self._store.release(own, claim, int(failed)))
 
     def release_owner(self, owner: str, *, failed: bool = False) -> list[Claim]:
         """Let go of every claim that this owner still holds, after its run failed or was cancelled.
 
-        Returns the claims as they were held.
+        Returns the claims as they were held; `failed` as in `release`.
         """
         return self._database.run(lambda own: self._store.release_owner(own, owner, int(failed)))
 

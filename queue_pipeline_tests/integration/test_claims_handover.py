@@ -37,6 +37,7 @@ def adopt_when_over(claims, claim, owner):
 def test_a_dead_holders_claim_is_adopted_before_its_lease_is_over(transport, claims, orders):
     send(transport, 5)
     claim = claims.claim(orders, "run 1", 3)
+    claims.begin(claim)
     adopted = claims.adopt(claim, "run 2", 60)
     assert adopted == replace(claim, owner="run 2", attempt=2, failures=1)
     (status,) = claims.list(orders)

@@ -42,7 +42,9 @@ def test_a_table_of_claims_from_an_earlier_version_gets_what_it_lacks(backend):
     transport.send("orders", new_message("1"))
     claim = transport.claim("orders", "before", 10)
     table = transport.book.own("QueueClaims").qualified
-    columns = ("failures", "last_error") if backend.name == "postgresql" else ("Failures", "LastError")
+    columns = (
+        ("begun", "failures", "last_error") if backend.name == "postgresql" else ("Begun", "Failures", "LastError")
+    )
     with transport.transaction() as transaction:
         if backend.name == "sqlserver":
             for (name,) in transaction.rows(

@@ -97,6 +97,7 @@ NOT_POSTGRESQL = {"nservicebus/claim_drop_expired": "claim_take drops expired me
 # Values that a statement takes; every other statement takes none.
 PARAMETERS = {
     "claim_adopt": 5,
+    "claim_begin": 3,
     "claim_branch": 5,
     "claim_fail": 4,
     "claim_fence": 3,

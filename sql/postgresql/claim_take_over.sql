@@ -1,14 +1,15 @@
 -- Take over the oldest claim of a queue whose lease ran out or that was released. The attempt is what fences the former
 -- owner off. Parameters: owner, lease in milliseconds, queue.
--- A holder that ended without a word may have been ended by its messages: that counts as a failure of theirs.
+-- A holder that ended without a word while it was at it may have been ended by its messages: that counts as a failure.
 UPDATE {claims}
 SET
     owner = ?,
     attempt = attempt + 1,
     claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + CAST(? AS bigint) * INTERVAL '1 millisecond',
-    failures = failures + CASE WHEN owner IS NULL THEN 0 ELSE 1 END,
-    last_error = CASE WHEN owner IS NULL THEN last_error ELSE owner || ' ended and left it behind' END
+    begun = false,
+    failures = failures + CASE WHEN begun THEN 1 ELSE 0 END,
+    last_error = CASE WHEN begun THEN owner || ' ended while it was at it' ELSE last_error END
 WHERE claim_id = (
     SELECT claim_id
     FROM {claims}

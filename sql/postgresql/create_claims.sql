@@ -10,6 +10,7 @@ CREATE TABLE IF NOT EXISTS {claims} (
     first_row_version bigint NOT NULL,
     claimed_at timestamptz NOT NULL,
     lease_until timestamptz NOT NULL,
+    begun boolean NOT NULL DEFAULT false,
     failures integer NOT NULL DEFAULT 0,
     last_error text
 );

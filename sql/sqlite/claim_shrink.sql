@@ -2,5 +2,5 @@
 -- What is left has not failed yet.
 -- Parameters: messages, bytes, first RowVersion, claim id, owner, attempt.
 UPDATE {claims}
-SET Messages = ?, Bytes = ?, FirstRowVersion = ?, Failures = 0
+SET Messages = ?, Bytes = ?, FirstRowVersion = ?, Begun = 0, Failures = 0
 WHERE ClaimId = ? AND Owner = ? AND Attempt = ?

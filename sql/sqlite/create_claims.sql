@@ -10,6 +10,7 @@ CREATE TABLE IF NOT EXISTS {claims} (
     FirstRowVersion INTEGER NOT NULL,
     ClaimedAt INTEGER NOT NULL,
     LeaseUntil INTEGER NOT NULL,
+    Begun INTEGER NOT NULL DEFAULT 0,
     Failures INTEGER NOT NULL DEFAULT 0,
     LastError TEXT
 );

@@ -1,7 +1,7 @@
 -- Take over one claim for a new owner: released, lease over, or still exactly as the caller knows it, whose holder is dead.
 -- Whoever comes second waits for the row and finds it changed. Parameters: owner, lease in milliseconds, and the fence
 -- as the caller knows it: claim id, owner, attempt.
--- A holder that ended without a word may have been ended by its messages: that counts as a failure of theirs.
+-- A holder that ended without a word while it was at it may have been ended by its messages: that counts as a failure.
 DECLARE @owner nvarchar(200) = ?, @lease int = ?;
 UPDATE {claims}
 SET
@@ -9,8 +9,9 @@ SET
     Attempt = Attempt + 1,
     ClaimedAt = SYSUTCDATETIME(),
     LeaseUntil = DATEADD(millisecond, @lease, SYSUTCDATETIME()),
-    Failures = Failures + CASE WHEN Owner IS NULL THEN 0 ELSE 1 END,
-    LastError = CASE WHEN Owner IS NULL THEN LastError ELSE Owner + N' ended and left it behind' END
+    Begun = 0,
+    Failures = Failures + CASE WHEN Begun = 1 THEN 1 ELSE 0 END,
+    LastError = CASE WHEN Begun = 1 THEN Owner + N' ended while it was at it' ELSE LastError END
 OUTPUT
     inserted.ClaimId, inserted.Queue, inserted.Owner, inserted.Attempt, inserted.Messages, inserted.Bytes,
     inserted.FirstRowVersion, inserted.Failures

@@ -2,6 +2,6 @@
 -- What is left has not failed yet.
 -- Parameters: messages, bytes, first RowVersion, claim id, owner, attempt.
 UPDATE {claims}
-SET Messages = ?, Bytes = ?, FirstRowVersion = ?, Failures = 0
+SET Messages = ?, Bytes = ?, FirstRowVersion = ?, Begun = 0, Failures = 0
 WHERE ClaimId = CAST(? AS uniqueidentifier) AND Owner = ? AND Attempt = ?;
 SELECT @@ROWCOUNT;

@@ -1,6 +1,6 @@
 -- Take over the oldest claim of a queue whose lease ran out or that was released. The attempt is what fences the former
 -- owner off. Parameters: owner, lease in milliseconds, queue.
--- A holder that ended without a word may have been ended by its messages: that counts as a failure of theirs.
+-- A holder that ended without a word while it was at it may have been ended by its messages: that counts as a failure.
 DECLARE @owner nvarchar(200) = ?, @lease int = ?, @oldest uniqueidentifier;
 SELECT TOP (1) @oldest = ClaimId
 FROM {claims} WITH (UPDLOCK, READPAST, ROWLOCK)
@@ -12,8 +12,9 @@ SET
     Attempt = Attempt + 1,
     ClaimedAt = SYSUTCDATETIME(),
     LeaseUntil = DATEADD(millisecond, @lease, SYSUTCDATETIME()),
-    Failures = Failures + CASE WHEN Owner IS NULL THEN 0 ELSE 1 END,
-    LastError = CASE WHEN Owner IS NULL THEN LastError ELSE Owner + N' ended and left it behind' END
+    Begun = 0,
+    Failures = Failures + CASE WHEN Begun = 1 THEN 1 ELSE 0 END,
+    LastError = CASE WHEN Begun = 1 THEN Owner + N' ended while it was at it' ELSE LastError END
 OUTPUT
     inserted.ClaimId, inserted.Queue, inserted.Owner, inserted.Attempt, inserted.Messages, inserted.Bytes,
     inserted.FirstRowVersion, inserted.Failures

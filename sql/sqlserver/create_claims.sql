@@ -12,6 +12,7 @@ BEGIN
         [FirstRowVersion] bigint NOT NULL,
         [ClaimedAt] datetime2(3) NOT NULL,
         [LeaseUntil] datetime2(3) NOT NULL,
+        [Begun] bit NOT NULL DEFAULT 0,
         [Failures] int NOT NULL DEFAULT 0,
         [LastError] nvarchar(2000) NULL
     );

@@ -299,12 +299,36 @@ def test_a_batch_whose_holder_died_is_halved_before_it_is_tried_again(transport)
     """What kills the process cannot be caught: the claims that it leaves behind count as failed."""
     fill(transport, 8)
     transformer, pipeline = PlainTransformer(), declare()
-    died = transport.claim("orders", "died", 10)
+    transport.claims.begin(transport.claim("orders", "died", 10))
     transport.claims.release_owner("died", failed=True)
-    assert died.failures == 0
     run(transport, transformer, pipeline, slots=1)
     assert transformer.calls == [4, 4]
     assert bodies(transport, "billing") == list(range(8))
+
+
+def test_what_a_dead_run_had_not_begun_counts_nothing(transport):
+    """Claimed, or split off and waiting, when its holder died: it was no part of that."""
+    fill(transport, 3)
+    claim = transport.claim("orders", "died", 10)
+    transport.claims.begin(claim)
+    first, _ = transport.claims.split(claim, 1)
+    transport.claims.begin(first)
+    transport.claims.release_owner("died", failed=True)
+    assert [(one.messages, one.failures) for one in transport.claims.list()] == [(1, 1), (2, 0)]
+    policy = Recoverability(immediate_retries=0, delayed_retries=0)
+    transformer = PlainTransformer()
+    run(transport, transformer, declare(recoverability=policy), slots=1)
+    assert transformer.calls == [2]
+    assert (bodies(transport, "billing"), bodies(transport, "error")) == ([1, 2], [0])
+
+
+def test_a_death_after_the_failure_was_counted_does_not_count_it_again(transport):
+    fill(transport, 1)
+    claim = transport.claim("orders", "died", 10)
+    transport.claims.begin(claim)
+    transport.claims.fail(claim, "ValueError: no")
+    transport.claims.release_owner("died", failed=True)
+    assert [one.failures for one in transport.claims.list()] == [1]
 
 
 def test_a_message_that_kills_every_process_goes_to_the_error_queue(transport):
@@ -312,6 +336,7 @@ def test_a_message_that_kills_every_process_goes_to_the_error_queue(transport):
     for number in range(AT_ONCE.attempts):
         claim = transport.claim("orders", f"run {number}", 10)
         assert claim.failures == number
+        transport.claims.begin(claim)
         transport.claims.release_owner(f"run {number}", failed=True)
     transformer = PlainTransformer()
     run(transport, transformer)
