@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from queue_pipeline.cli.output import count_of, duration, size_of, write_json, write_lines, write_table
+from queue_pipeline.cli.output import count_of, duration, shortened, size_of, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import Queue
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport.claim import Claim, ClaimStatus
@@ -42,8 +42,9 @@ def list_claims(session: Session, queue: str | None) -> None:
     if session.json:
         write_json({"claims": [{**asdict(status), "state": state(status)} for status in found]})
     elif found:
-        columns = ("claim", "queue", "state", "owner", "attempt", "messages", "size", "age", "lease")
-        write_table(columns, [_row(status) for status in found], figures=columns[4:])
+        figures = ("attempt", "failures", "messages", "size", "age", "lease")
+        columns = ("claim", "queue", "state", "owner", *figures, "last error")
+        write_table(columns, [_row(status) for status in found], figures=figures)
     else:
         write_lines("no claims")
 
@@ -111,8 +112,10 @@ def _row(status: ClaimStatus) -> tuple[object, ...]:
         state(status),
         status.owner,
         status.attempt,
+        status.failures,
         f"{status.messages:,}",
         size_of(status.bytes),
         duration(status.age_seconds),
         duration(status.lease_seconds),
+        shortened(status.last_error),
     )

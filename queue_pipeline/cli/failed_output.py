@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from queue_pipeline.cli.failures import PROGRAM
-from queue_pipeline.cli.output import count_of, write_lines, write_table
+from queue_pipeline.cli.output import count_of, shortened, write_lines, write_table
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session
 from queue_pipeline.transport import headers as wire
@@ -17,7 +17,6 @@ from queue_pipeline.transport.failed_message import FailedMessage, bare_name, fu
 from queue_pipeline.transport.failed_messages import Groups
 from queue_pipeline.transport.failed_returns import Retried
 
-LONGEST_CELL = 80
 MOST_GROUPS = 10
 _PLAIN_ID = re.compile(r"\w[\w.:-]*")
 _OPTIONS = {"message_type": "--type", "exception": "--exception", "failed_queue": "--from"}
@@ -32,7 +31,12 @@ def write_failed(messages: Sequence[FailedMessage]) -> None:
 def write_groups(groups: Groups) -> None:
     """How many messages failed alike."""
     rows = [
-        (f"{number:,}", _short(_type(group.message_type)), _short(group.exception_type), _short(group.failed_queue))
+        (
+            f"{number:,}",
+            shortened(_type(group.message_type)),
+            shortened(group.exception_type),
+            shortened(group.failed_queue),
+        )
         for group, number in groups.counts[:MOST_GROUPS]
     ]
     write_lines("")
@@ -64,7 +68,7 @@ def write_retried(result: Retried, error_queue: str) -> None:
     if result.held:
         write_lines(f"{count_of(result.held, 'message')} of {error_queue} held or taken by somebody else")
     if result.skipped:
-        stayed = [(each.message_id, _short(each.failed_queue), each.reason) for each in result.named]
+        stayed = [(each.message_id, shortened(each.failed_queue), each.reason) for each in result.named]
         write_table(("stayed", "failed in", "why"), stayed)
         if (more := result.skipped - len(result.named)) > 0:
             write_lines(f"and {more:,} more")
@@ -104,10 +108,10 @@ def _row(message: FailedMessage) -> tuple[object, ...]:
         error = ": ".join(part for part in known if part)
     return (
         message.message_id,
-        _short(_type(message.message_type)),
-        _short(message.failed_queue),
+        shortened(_type(message.message_type)),
+        shortened(message.failed_queue),
         _when(message),
-        _short(error or None),
+        shortened(error or None),
     )
 
 
@@ -118,11 +122,3 @@ def _type(message_type: str | None) -> str | None:
 def _when(message: FailedMessage) -> str | None:
     moment = message.time_of_failure
     return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _short(text: str | None) -> str | None:
-    """A text that fits into a cell: in one line, and not all of it when it is long."""
-    if text is None:
-        return None
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST_CELL else f"{line[: LONGEST_CELL - 1]}…"

@@ -12,6 +12,7 @@ import click
 
 from queue_pipeline.transport.errors import QueuePipelineError
 
+LONGEST_CELL = 80
 _UNBOUNDED_WIDTH = 1_000_000
 _SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _TIMES = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0))
@@ -69,6 +70,14 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], figure
 def visible(text: str) -> str:
     """Text in which every character that could do something to a terminal shows as its code."""
     return _UNSEEN.sub(_code, text.replace("\r\n", "\n"))
+
+
+def shortened(text: str | None) -> str | None:
+    """A text that fits into a cell: in one line, and not all of it when it is long."""
+    if text is None:
+        return None
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_CELL else f"{line[: LONGEST_CELL - 1]}…"
 
 
 def count_of(number: int, noun: str) -> str:

@@ -92,6 +92,9 @@ def test_claims_are_told_from_one_another(cli: CommandLine, sqlite: Backend) -> 
     assert held is not None and late is not None
     eventually(lambda: any(status.lease_seconds < 0 for status in transport.claims.list()))
     rows = {row.split()[0]: row for row in cli("claims", "list").out.splitlines()[2:]}
+    transport.claims.fail(held, "ValueError: " + "no " * 100)
+    failed = cli("claims", "list").out
+    assert "ValueError: no no no" in failed and "no " * 60 not in failed
     assert "held" in rows[held.claim_id] and "run-1" in rows[held.claim_id]
     assert "lease ran out" in rows[late.claim_id]
     assert held.claim_id in cli("claims", "release", held.claim_id).out

@@ -23,13 +23,6 @@ def mode(request):
     return request.param
 
 
-@pytest.fixture
-def transport(backend):
-    transport = backend.transport(endpoint="orders")
-    transport.install("orders", plain_queues=["billing", "error"])
-    return transport
-
-
 def declare(mode, **options):
     given = {"name": "orders", "input_queue": "orders", "transform": lambda m: m, "linger_seconds": 0}
     return QueuePipeline(
