@@ -156,10 +156,10 @@ def _failure(pipeline: QueuePipeline, ended: Drained) -> dg.Failure:
     claim, error = ended.failed_claim, ended.failure
     told = f"{error}" if isinstance(error, QueuePipelineError) else f"{type(error).__name__}: {error}"
     fate = "its messages are released and will be processed again"
-    if ended.reason == FAILS_FOR_ALL:
-        fate = f"it fails without messages too. They are tried again later, or are in {pipeline.error_queue}"
     if pipeline.transaction_mode is TransactionMode.UNRELIABLE:
         fate = "its messages are gone, because transaction_mode is unreliable"
+    if ended.reason == FAILS_FOR_ALL:
+        fate = f"no message is at fault, and all of them wait for a later try or are in {pipeline.error_queue}"
     return dg.Failure(
         description=f"a batch of pipeline {pipeline.name} failed; {fate}. {told}",
         metadata={

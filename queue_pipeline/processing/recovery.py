@@ -126,8 +126,8 @@ class Recovery:
             return Attempted(again=self._transport.claims.split(claim, claim.messages // 2), step=step)
         known = [one.last_error for one in self._transport.claims.list() if one.claim_id == claim.claim_id]
         abandoned = AbandonedError(
-            f"{claim.messages} of {claim.queue} failed {claim.failures} times, the last time without a word of why "
-            f"(what is known: {known[0] if known and known[0] else 'nothing'}); see the log of the run that had it"
+            f"{claim.messages:,} message(s) of {claim.queue} failed {claim.failures} times; the last that is known: "
+            f"{known[0] if known and known[0] else 'nothing'}; see the log of the run that had it"
         )
         return self._see_to(self._processor.read(claim), abandoned, for_all=for_all)
 
@@ -186,10 +186,14 @@ class Recovery:
                 raise
             self._transport.failures.add(batch.claim.queue, f"{type(error).__name__}: {error}")
             failure = describe(error)
-            if batch.messages.num_rows <= 1 or isinstance(error, NOBODYS_FAULT) or self._is_for_all(error):
-                return Attempted([self._processor.give_up(batch, failure)], (), failure, Step.GIVE_UP)
+            for_all = isinstance(error, NOBODYS_FAULT) or self._is_missing_queue(error) or self._is_for_all(error)
+            if for_all or batch.messages.num_rows <= 1:
+                given_up = self._processor.give_up(batch, failure)
+                return Attempted([given_up], (), failure, Step.GIVE_UP, error if for_all else None)
             halves = [self._try_unreliable(half) for half in batch.halves()]
-            return Attempted([report for half in halves for report in half.reports], (), failure, Step.SPLIT)
+            reports = [report for half in halves for report in half.reports]
+            error_for_all = next((half.error_for_all for half in halves if half.error_for_all), None)
+            return Attempted(reports, (), failure, Step.SPLIT, error_for_all)
         self._succeeded()
         return Attempted([report])
 

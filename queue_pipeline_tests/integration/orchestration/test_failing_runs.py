@@ -106,7 +106,7 @@ def test_a_transform_that_fails_for_all_fails_the_run_and_its_messages_wait(back
     assert not result.success
     (event,) = [event for event in result.all_events if event.is_step_failure]
     told = str(event.step_failure_data.user_failure_data)
-    assert "fails without messages too" in told
+    assert "no message is at fault, and all of them wait for a later try" in told
     assert "the price service is down" in told
     (status,) = queues.status("orders")
     assert (status.pending, status.delayed, status.claims) == (0, 6, 0)

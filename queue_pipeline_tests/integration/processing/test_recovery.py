@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.errors import SparkUnavailableError, TransformError
 from queue_pipeline.processing.recoverability import Recoverability, Step
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
@@ -213,6 +213,19 @@ def test_two_messages_with_one_id_both_reach_the_error_queue(transport):
     transport.send("orders", OutgoingMessage(twin.body, twin.headers))
     run(transport, PlainTransformer(poisoned_by(b"1")))
     assert bodies(transport, "error") == [1, 1]
+
+
+def test_unreliable_messages_do_not_all_follow_when_spark_is_away(transport):
+    """What was taken goes to the error queue, the rest is not taken."""
+    fill(transport, 6)
+
+    def away(messages):
+        raise SparkUnavailableError("no Java")
+
+    pipeline = declare(transaction_mode="unreliable", recoverability=Recoverability(), batch_messages=2)
+    ended, _ = run(transport, PlainTransformer(away), pipeline, slots=1)
+    assert isinstance(ended.failure, SparkUnavailableError)
+    assert (bodies(transport, "error"), bodies(transport, "orders")) == ([0, 1], [2, 3, 4, 5])
 
 
 @pytest.mark.parametrize("poison", [[], [0], [3, 7]])
