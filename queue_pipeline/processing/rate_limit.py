@@ -12,11 +12,12 @@ class RateLimit:
     """Counts the failures in a row of a queue, those of other receivers too; safe to use from several threads."""
 
     def __init__(self, policy: Recoverability, counts: FailureCounts, queue: str) -> None:
-        """`queue` is a canonical address; whoever counts a failure in the database tells `failed` as well."""
+        """`queue` is a canonical address; whoever counts a failure in the database tells `failed` what it said."""
         self._policy = policy
         self._counts = counts
         self._queue = queue
         self._failures = 0
+        self._changes = 0
         self._lock = threading.Lock()
 
     @property
@@ -36,18 +37,23 @@ class RateLimit:
 
     def look(self) -> None:
         """See what other receivers of the queue counted."""
+        before = self._changes
         found = self._counts.list().get(self._queue)
         with self._lock:
-            self._failures = found.failures if found else 0
+            # What was counted here in the meantime is newer than what was read.
+            if self._changes == before:
+                self._failures = found.failures if found else 0
 
-    def failed(self) -> None:
-        """An attempt failed."""
+    def failed(self, in_a_row: int | None) -> None:
+        """An attempt failed, so many in a row; None where the database does not count them."""
         with self._lock:
-            self._failures += 1
+            self._changes += 1
+            self._failures = self._failures + 1 if in_a_row is None else in_a_row
 
     def succeeded(self) -> None:
         """An attempt succeeded: all receivers go on at full speed."""
         with self._lock:
+            self._changes += 1
             known, self._failures = self._failures, 0
         if known:
             self._counts.clear(self._queue)

@@ -137,7 +137,8 @@ class Recovery:
             if for_all and not CODE_AT_FAULT.isdisjoint(error_types(error)):
                 # It stays so until somebody mends the code, and until then the messages are best kept where they are.
                 raise error
-            claim = self._transport.claims.fail(batch.claim, f"{type(error).__name__}: {error}")
+            claim, in_a_row = self._transport.claims.fail(batch.claim, f"{type(error).__name__}: {error}")
+            self.limit.failed(in_a_row)
             if (is_spark_error(error) or is_plumbing(error)) and not self._transformer.answers():
                 raise SparkLostError(
                     f"Spark went away while it worked on {claim.messages} messages of {claim.queue}; they are "
@@ -184,7 +185,7 @@ class Recovery:
         except Exception as error:
             if self._stopped.is_set():
                 raise
-            self._transport.failures.add(batch.claim.queue, f"{type(error).__name__}: {error}")
+            self.limit.failed(self._transport.failures.add(batch.claim.queue, f"{type(error).__name__}: {error}"))
             failure = describe(error)
             for_all = isinstance(error, NOBODYS_FAULT) or self._is_missing_queue(error) or self._is_for_all(error)
             if for_all or batch.messages.num_rows <= 1:
@@ -206,7 +207,6 @@ class Recovery:
 
         A transform that fails in another way when there are no messages has never met that before, and may do so.
         """
-        self.limit.failed()
         if self._failed_in_a_row % FAILURES_BETWEEN_PROBES == 0:
             probed = self._transformer.probe()
             self._broken = probed is not None and _kind(probed) == _kind(error)
@@ -233,9 +233,10 @@ class Recovery:
 
 
 def _kind(error: Exception) -> tuple[str, str]:
-    """What two errors of one cause have in common; numbers in their words may be ports, moments or counts."""
+    """What two errors of one cause have in common: the first line, but for numbers, moments, ports and ids in it."""
     told = describe(error)
-    return told.error_type, re.sub(r"\d+", "0", told.message)
+    first, *_ = told.message.strip().splitlines() or [""]
+    return told.error_type, re.sub(r"\w*\d\w*", "0", first)
 
 
 def _is_all(batch: ClaimedBatch, ranges: Sequence[tuple[int, int]]) -> bool:

@@ -112,18 +112,17 @@ class Claims:
         """
         return self._database.run(lambda own: self._store.release_owner(own, owner, int(failed)))
 
-    def fail(self, claim: Claim, error: str) -> Claim:
+    def fail(self, claim: Claim, error: str) -> tuple[Claim, int | None]:
         """Count a failure of a claim's messages, in the database, where restarts and other receivers find it.
 
-        Returns the claim with the new count. The failures of its queue are counted with it; see `FailureCounts`.
+        Returns the claim with the new count, and how many attempts on its queue failed in a row; see `FailureCounts`.
         """
 
-        def count_failure(transaction: Transaction) -> Claim:
+        def count_failure(transaction: Transaction) -> tuple[Claim, int | None]:
             failed = self._store.fail(transaction, claim, error)
-            self._failures.record(transaction, claim.queue, error)
-            return failed
+            return failed, self._failures.record(transaction, claim.queue, error)
 
-        return self._database.run(count_failure)
+        return self._failures.beside(count_failure)
 
     def give_back(self, claim: Claim) -> int:
         """Put a claim's messages back into the queue, for receivers that know nothing of claims.

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from queue_pipeline.transport.addressing import FAILURES_TABLE, AddressBook
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.errors import TableNotFoundError
+from queue_pipeline.transport.errors import DuplicateKeyError, TableNotFoundError
 from queue_pipeline.transport.statements import Command
 
 LONGEST_ERROR = 1_000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +34,25 @@ class FailureCounts:
         self._book = book
         self._installed: bool | None = None
 
-    def record(self, transaction: Transaction, queue: str, error: str) -> None:
-        """Count a failed attempt in the caller's transaction."""
+    def record(self, transaction: Transaction, queue: str, error: str) -> int | None:
+        """Count a failed attempt in the caller's transaction; returns how many there are in a row, where they count."""
         if self._installed is None:
             exists = self._database.dialect.statement("table_exists", queue=self._book.own(FAILURES_TABLE))
             self._installed = bool(transaction.rows(exists))
-        if self._installed:
-            transaction.execute(self._statement("failures_record"), (queue, error[:LONGEST_ERROR]))
+        if not self._installed:
+            return None
+        return int(transaction.rows(self._statement("failures_record"), (queue, error[:LONGEST_ERROR]))[0][0])
 
-    def add(self, queue: str, error: str) -> None:
+    def add(self, queue: str, error: str) -> int | None:
         """Count a failed attempt in a transaction of its own."""
-        self._database.run(lambda own: self.record(own, queue, error))
+        return self.beside(lambda own: self.record(own, queue, error))
+
+    def beside(self, work: Callable[[Transaction], T]) -> T:
+        """Run a transaction that records a failure; once more if another was the first to record one of this queue."""
+        try:
+            return self._database.run(work)
+        except DuplicateKeyError:
+            return self._database.run(work)
 
     def clear(self, queue: str) -> None:
         """Forget a queue's failures: something succeeded."""

@@ -37,6 +37,8 @@ def test_what_belongs_to_a_queue_is_created_with_it(backend):
 
 def test_a_table_of_claims_from_an_earlier_version_gets_what_it_lacks(backend):
     """And what it holds stays: claims that were taken before go on after."""
+    if backend.is_babelfish:
+        pytest.skip("Babelfish drops no column that has a default")
     transport = backend.transport()
     transport.install("orders")
     transport.send("orders", new_message("1"))
@@ -56,7 +58,7 @@ def test_a_table_of_claims_from_an_earlier_version_gets_what_it_lacks(backend):
     made = backend.transport()
     assert not any(installed.created for installed in made.install("orders"))
     assert not any(installed.created for installed in made.install("orders"))
-    assert made.claims.fail(claim, "later").failures == 1
+    assert made.claims.fail(claim, "later")[0].failures == 1
     assert [(one.claim_id, one.last_error) for one in made.claims.list()] == [(claim.claim_id, "later")]
 
 

@@ -18,11 +18,12 @@ def test_failures_are_counted_where_another_process_finds_them(transport):
     """UT-16, UT-17, UT-18: the first failure, further ones with the last error, and none once it succeeded."""
     fill(transport, 1)
     claim = transport.claim("orders", "one", 10)
-    failed = transport.claims.fail(claim, "ValueError: first")
-    assert failed.failures == 1
+    failed, in_a_row = transport.claims.fail(claim, "ValueError: first")
+    assert (failed.failures, in_a_row) == (1, 1)
     (status,) = transport.claims.list()
     assert (status.failures, status.last_error) == (1, "ValueError: first")
-    failed = transport.claims.fail(failed, "ValueError: second")
+    failed, in_a_row = transport.claims.fail(failed, "ValueError: second")
+    assert in_a_row == 2
     (status,) = transport.claims.list()
     assert (status.failures, status.last_error) == (2, "ValueError: second")
     address = transport.resolve("orders").canonical

@@ -11,7 +11,7 @@ from queue_pipeline.processing.envelopes import NO_REPLY_ADDRESS, Sending
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.outcomes import Append, Merge, Results, each, fail, reply, send
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
-from queue_pipeline.processing.transforming import transform_batch
+from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Claim
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
@@ -27,7 +27,7 @@ def x():
     return F.lit("x").alias("body")
 
 
-def batch(*bodies, attempt=1):
+def batch(*bodies, failures=0):
     """Messages with these bodies, numbered from 1; those with an odd number can be replied to."""
     rows = [
         {
@@ -45,7 +45,7 @@ def batch(*bodies, attempt=1):
         for n, body in enumerate(bodies, 1)
     ]
     messages = pa.Table.from_pylist(rows, SCHEMA)
-    return ClaimedBatch(Claim("c", "orders", "me", attempt, len(rows), 0, 1), messages, ())
+    return ClaimedBatch(Claim("c", "orders", "me", 1, len(rows), 0, 1, failures=failures), messages, ())
 
 
 def numbered(count):
@@ -62,7 +62,8 @@ def run(spark, transform, messages, outputs=("billing",), **options):
     pipeline = declare(transform, outputs, **options)
     canonical = {output.queue: f"{output.queue}@here" for output in pipeline.output_queues}
     types = {output.queue: output.message_type for output in pipeline.output_queues if output.message_type}
-    return transform_batch(spark, pipeline, messages, Sending("orders", "Orders", "orders@here", canonical, types))
+    sending = Sending("orders", "Orders", "orders@here", canonical, types)
+    return SparkTransformer(pipeline, lambda: spark).transform(messages, sending)
 
 
 def sent(result):
@@ -100,7 +101,7 @@ def test_a_transform_sees_all_that_is_known_of_a_message(spark):
         facts = F.struct("id", "row_version", "message_type", "attempt", F.col("headers")["Shop.N"].alias("own"))
         return messages.select("origin", facts.alias("body"))
 
-    result = run(spark, look, batch({}, attempt=3))
+    result = run(spark, look, batch({}, failures=2))
     assert seen["columns"] == ["origin", "id", "row_version", "message_type", "headers", "body", "enqueued", "attempt"]
     ((_, body, _),) = sent(result)
     assert json.loads(body) == {"id": "row1", "row_version": 1, "message_type": "Shop.Order", "attempt": 3, "own": "1"}
