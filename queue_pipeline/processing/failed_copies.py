@@ -15,6 +15,9 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import ReadyMessages
 
+SHORTEST_TRACE = 2_048
+MOST_TRACES = 16 * 1024 * 1024
+"""Characters of stack traces that a batch writes at most, unless it is many messages: each says the same."""
 _COLUMNS = ["id", "message_id", "message_type", "headers", "body"]
 
 
@@ -76,8 +79,12 @@ def failed_copies(
 
 
 def same_reason(messages: Table, failure: Failure) -> dict[str, Failure]:
-    """One reason for all of them."""
-    return dict.fromkeys(messages["id"].to_pylist(), failure)
+    """One reason for all of them; of many, each gets a shorter stack trace, cut at the end of a line."""
+    longest = max(SHORTEST_TRACE, MOST_TRACES // max(1, messages.num_rows))
+    trace = failure.stack_trace
+    if len(trace) > longest:
+        trace = trace[:longest].rpartition("\n")[0]
+    return dict.fromkeys(messages["id"].to_pylist(), replace(failure, stack_trace=trace))
 
 
 def ids_of(failed: Iterable[FailedMessage]) -> list[str]:
