@@ -56,6 +56,10 @@ class DagsterUi:
         pages = [
             (f"{self.address}/asset-groups", "lineage: queues/orders → orders → billing, shipping, error"),
             (f"{self.address}/assets/orders", "the pipeline: figures of every run, plotted"),
+            (
+                f"{self.address}/assets/orders?view=checks&checkDetail=error_queue_empty",
+                "which orders failed, why, and how to send them back",
+            ),
             (f"{self.address}/locations/queue_pipeline/sensors/peek_queues", "the peek loop, tick by tick"),
         ]
         return pages if run is None else [*pages, (f"{self.address}/runs/{run.run_id}", "the first run")]
