@@ -70,20 +70,14 @@ class Recovery:
     halving of its batch is decided, so that the claim's count is the message's own.
     """
 
-    def __init__(
-        self,
-        pipeline: QueuePipeline,
-        transport: QueueTransport,
-        transformer: Transformer,
-        limit: RateLimit | None = None,
-    ) -> None:
+    def __init__(self, pipeline: QueuePipeline, transport: QueueTransport, transformer: Transformer) -> None:
         self._pipeline = pipeline
         self._policy = pipeline.retries
         self._transport = transport
         self._transformer = transformer
         self._processor = BatchProcessor(pipeline, transport, transformer)
-        self._address = transport.resolve(pipeline.input_queue).canonical
-        self.limit = limit or RateLimit(self._policy, transport.failures, self._address)
+        address = transport.resolve(pipeline.input_queue).canonical
+        self.limit = RateLimit(self._policy, transport.failures, address)
         self._stopped = threading.Event()
         self._broken = False
         self._failed_in_a_row = 0

@@ -11,11 +11,10 @@ from queue_pipeline.transport.addressing import CLAIMS_TABLE, METRICS_TABLE, Add
 from queue_pipeline.transport.claim import Claim, ClaimStatus, lost
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Bounds
+from queue_pipeline.transport.failure_counts import LONGEST_ERROR
 from queue_pipeline.transport.statements import Command
 
 LAST_ROW_VERSION = 2**63 - 1
-LONGEST_ERROR = 1_000
-"""Characters of the last error that are kept; those outside the first plane take two on SQL Server."""
 
 
 class ClaimStore:

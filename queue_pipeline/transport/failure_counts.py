@@ -12,6 +12,7 @@ from queue_pipeline.transport.errors import DuplicateKeyError, TableNotFoundErro
 from queue_pipeline.transport.statements import Command
 
 LONGEST_ERROR = 1_000
+"""Characters of the last error that are kept; those outside the first plane take two on SQL Server."""
 
 T = TypeVar("T")
 

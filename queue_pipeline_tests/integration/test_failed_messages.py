@@ -1,57 +1,20 @@
 """Error queues: looking through them, returning messages to their source, discarding them."""
 
 import threading
-from datetime import UTC, datetime
 
 import pytest
 
-from queue_pipeline.processing.error_message import Failure, error_message
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed_message import Selection
-from queue_pipeline.transport.failed_returns import MOST_NAMED
-from queue_pipeline.transport.messages import new_row_ids
 from queue_pipeline.transport.send import Sender
-
-ALL = Selection(everything=True)
-NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+from queue_pipeline_tests.support.failed import ALL, NOON, bodies, fail, failure, raw, waiting
 
 
 @pytest.fixture
 def failed(transport):
     return transport.failed
-
-
-def failure(transport, queue="orders", body=b"{}", kind="Shop.NoStockError", **headers):
-    """A message as it lies in an error queue after it failed in a queue."""
-    sent = {**wire.standard_headers(message_type="Shop.OrderPlaced, Shop, Version=1.0.0.0"), **headers}
-    return error_message(sent, body, Failure(kind, "nothing left"), transport.resolve(queue).canonical, "Shop", NOON)
-
-
-def fail(transport, *messages):
-    """Put messages into the error queue, each as a message of its own."""
-    for message in messages:
-        transport.send("error", message)
-
-
-def raw(transport, text, body=b"raw", queue="error"):
-    """Put a row into a queue whose header text is exactly this; returns its id."""
-    (row_id,) = new_row_ids(1)
-    table = transport.resolve(queue)
-    with transport.transaction() as transaction:
-        names = transport.database.dialect.optional_columns(transport.database.shapes.columns(transaction, table))
-        command = transport.database.dialect.statement("nservicebus/dead_letter", queue=table, **names)
-        transaction.execute(command, (row_id, row_id, text, 0, body))
-    return row_id
-
-
-def waiting(transport, queue="orders"):
-    return transport.show(queue, 10_000)
-
-
-def bodies(transport, queue="orders"):
-    return [message.body for message in waiting(transport, queue)]
 
 
 # --- looking -----------------------------------------------------------------------------------------------
@@ -294,147 +257,6 @@ def test_a_batch_that_is_killed_leaves_everything(transport, failed, monkeypatch
     assert bodies(transport, "error") == [b"2", b"3"]
     assert failed.retry("error", ALL).returned == 2
     assert (bodies(transport), bodies(transport, "billing")) == ([b"0", b"1", b"2"], [b"3"])
-
-
-# --- what cannot go back -----------------------------------------------------------------------------------
-
-HOSTILE = "x]; DROP TABLE y;--"
-
-
-@pytest.mark.parametrize(
-    "address", [HOSTILE, 'x"; DROP TABLE "y', "x'; DROP TABLE y --", "{queue} ?", "$(reboot);`id`"]
-)
-def test_an_address_that_is_no_queue_stays_and_stops_nobody(transport, failed, address):
-    transport.install("y")
-    transport.send("error", OutgoingMessage(b"1", {wire.MESSAGE_ID: "bad", wire.FAILED_QUEUE: address}))
-    fail(transport, failure(transport, body=b"2"))
-    result = failed.retry("error", ALL)
-    assert (result.returned, result.skipped) == (1, 1)
-    (stays,) = result.named
-    assert (stays.message_id, stays.failed_queue) == ("bad", address)
-    assert "does not exist; create it with: queue-pipeline install '" in stays.reason
-    assert "--to" in stays.reason
-    assert (bodies(transport, "error"), bodies(transport, "y")) == ([b"1"], [])
-
-
-def test_a_queue_of_a_hostile_name_gets_its_messages(transport, failed, backend):
-    if backend.is_babelfish:
-        pytest.skip("Babelfish does not read a doubled bracket in a name")
-    transport.install(HOSTILE)
-    fail(transport, failure(transport, HOSTILE, b"1"))
-    assert failed.retry("error", Selection(failed_queue=HOSTILE)).returned == 1
-    assert bodies(transport, HOSTILE) == [b"1"]
-
-
-@pytest.mark.parametrize(
-    ("headers", "told"),
-    [
-        ({}, "does not tell in which queue it failed"),
-        ({wire.FAILED_QUEUE: ""}, "does not tell in which queue it failed"),
-        ({wire.FAILED_QUEUE: "   "}, "a queue address is empty"),
-        ({wire.FAILED_QUEUE: "a\nb"}, "control character"),
-        ({wire.FAILED_QUEUE: "error"}, "failed in the error queue itself"),
-        ({wire.FAILED_QUEUE: "nowhere"}, "does not exist"),
-    ],
-)
-def test_what_cannot_go_back_is_told_with_the_next_step(transport, failed, headers, told):
-    fail(transport, OutgoingMessage(b"", {wire.MESSAGE_ID: "stays", **headers}), failure(transport))
-    result = failed.retry("error", ALL)
-    assert (result.returned, result.skipped, result.done) == (1, 1, 2)
-    (stays,) = result.named
-    assert stays.message_id == "stays"
-    assert told in stays.reason
-    assert "--to" in stays.reason
-    assert [each.message_id for each in failed.list("error")] == ["stays"]
-
-
-def test_a_table_that_is_no_queue_stops_nobody(transport, failed):
-    claims = transport.book.own("QueueClaims").canonical
-    fail(transport, failure(transport, body=b"1"))
-    transport.send("error", [OutgoingMessage(str(n).encode(), {wire.FAILED_QUEUE: claims}) for n in (2, 3)])
-    fail(transport, failure(transport, body=b"4"))
-    result = failed.retry("error", ALL, batch=3)
-    assert (result.returned, result.skipped) == (2, 2)
-    assert all("--to" in each.reason for each in result.named)
-    assert (bodies(transport), bodies(transport, "error")) == ([b"1", b"4"], [b"2", b"3"])
-    assert transport.claims.list() == []
-
-
-def test_of_many_that_stay_the_first_are_named_and_all_are_counted(transport, failed):
-    transport.send("error", [OutgoingMessage(b"", {"n": str(n)}) for n in range(MOST_NAMED + 50)])
-    result = failed.retry("error", ALL)
-    assert (result.skipped, len(result.named), result.returned) == (MOST_NAMED + 50, MOST_NAMED, 0)
-
-
-def test_a_row_whose_headers_cannot_be_read_is_listed_and_stays_unless_a_destination_is_named(transport, failed):
-    transport.install("repair")
-    row_id = raw(transport, "no JSON: Zoë ☃", b"\x00raw")
-    fail(transport, failure(transport))
-    listed = failed.list("error")
-    assert [each.problem is None for each in listed] == [False, True]
-    assert (listed[0].id, listed[0].raw_headers, listed[0].body_size) == (row_id, "no JSON: Zoë ☃", 4)
-    assert failed.find("error", row_id)[1] == b"\x00raw"
-    result = failed.retry("error", ALL)
-    assert (result.returned, result.skipped) == (1, 1)
-    assert "its headers cannot be read (" in result.named[0].reason
-    assert failed.retry("error", Selection(ids=[row_id]), to="repair").returned == 1
-    (moved,) = waiting(transport, "repair")
-    assert (moved.id, moved.raw_headers, moved.body) == (row_id, "no JSON: Zoë ☃", b"\x00raw")
-    assert transport.peek("error") == 0
-
-
-def test_a_row_that_was_dead_lettered_can_be_discarded(transport, failed):
-    row_id = raw(transport, "null", queue="orders")
-    with transport.receive("orders") as batch:
-        assert batch.poisoned == 1
-    assert [each.id for each in failed.list("error")] == [row_id]
-    assert failed.discard("error", Selection(ids=[row_id])) == 1
-    assert transport.peek("error") == 0
-
-
-# --- addresses ---------------------------------------------------------------------------------------------
-
-
-def test_a_queue_of_another_schema_is_found_by_its_full_address(postgresql):
-    here = postgresql.transport()
-    here.install("orders")
-    postgresql.sql(here, f'CREATE SCHEMA "{postgresql.schema} sales"')
-    there = postgresql.transport(schema=f"{postgresql.schema} sales")
-    there.install("orders", '"Shop.Orders"')
-    address = f'"{postgresql.schema} sales"."orders"'
-    dotted = f'"{postgresql.schema} sales"."Shop.Orders"'
-    plain = ["orders", f"{postgresql.schema}.orders", '"orders"']
-    here.send("error", [OutgoingMessage(b"", {wire.FAILED_QUEUE: each}) for each in (address, dotted, *plain)])
-    assert here.failed.count("error", Selection(failed_queue="orders")) == 3
-    assert here.failed.count("error", Selection(failed_queue=address)) == 1
-    assert here.failed.retry("error", ALL).returned == 5
-    assert (there.peek("orders"), there.peek('"Shop.Orders"'), here.peek("orders")) == (1, 1, 3)
-
-
-def test_a_queue_is_found_by_an_address_of_sqlserver(sqlserver):
-    here = sqlserver.transport()
-    here.install("orders")
-    catalog, schema = here.database.catalog, sqlserver.schema
-    forms = [
-        "orders",
-        f"orders@{schema}",
-        f"orders@[{schema}]",
-        f"orders@[{schema}]@[{catalog}]",
-        f"orders@[]@[{catalog}]",
-    ]
-    here.send("error", [OutgoingMessage(b"", {wire.FAILED_QUEUE: each}) for each in forms])
-    here.send("error", OutgoingMessage(b"", {wire.FAILED_QUEUE: f"orders@[nowhere]@[{catalog}]"}))
-    assert here.failed.count("error", Selection(failed_queue="orders")) == 5
-    result = here.failed.retry("error", ALL)
-    assert (result.returned, result.skipped) == (5, 1)
-
-
-def test_an_address_of_another_database_stays(transport, failed, backend):
-    other = '"dbo"."orders"' if backend.name == "sqlserver" else "orders@[dbo]@[cat]"
-    fail(transport, OutgoingMessage(b"", {wire.FAILED_QUEUE: other}))
-    result = failed.retry("error", ALL)
-    assert (result.returned, result.skipped) == (0, 1)
-    assert failed.retry("error", ALL, to="orders").returned == 1
 
 
 # --- discarding, and what is refused -----------------------------------------------------------------------

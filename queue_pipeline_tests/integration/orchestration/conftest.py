@@ -15,3 +15,9 @@ def queues(backend):
     transport = backend.transport()
     transport.install("orders", plain_queues=["billing", "error"])
     return transport
+
+
+@pytest.fixture
+def warm(spark, spark_resource):
+    """The Spark of the suite, started: Dagster makes a copy of the resource that finds the same session."""
+    return spark_resource

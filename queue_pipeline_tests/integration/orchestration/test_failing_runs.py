@@ -3,7 +3,6 @@
 import json
 
 import dagster as dg
-import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
@@ -15,12 +14,6 @@ from queue_pipeline.transport.failed_message import Selection
 from queue_pipeline_tests.support import pipelines, service_control
 
 ONCE = {"immediate_retries": 0, "delayed_retries": 0}
-
-
-@pytest.fixture
-def warm(spark, spark_resource):
-    """The Spark of the suite, started: Dagster makes a copy of the resource that finds the same session."""
-    return spark_resource
 
 
 def execute(pipeline, resources, instance):

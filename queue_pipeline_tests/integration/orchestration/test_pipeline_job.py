@@ -15,25 +15,6 @@ from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines
 
 
-@pytest.fixture
-def instance():
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
-
-
-@pytest.fixture
-def warm(spark, spark_resource):
-    """The Spark of the suite, started: Dagster makes a copy of the resource that finds the same session."""
-    return spark_resource
-
-
-@pytest.fixture
-def queues(backend):
-    transport = backend.transport()
-    transport.install("orders", plain_queues=["billing", "error"])
-    return transport
-
-
 def execute(pipeline, resources, instance, tags=None):
     definitions = dg.Definitions.merge(
         build_definitions([pipeline], autostart=False), dg.Definitions(resources=resources)
