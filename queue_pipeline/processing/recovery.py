@@ -135,8 +135,8 @@ class Recovery:
             self.limit.failed(in_a_row)
             if (is_spark_error(error) or is_plumbing(error)) and not self._transformer.answers():
                 raise SparkLostError(
-                    f"Spark went away while it worked on {claim.messages} messages of {claim.queue}; they are "
-                    f"tried again, in smaller batches ({type(error).__name__}: {error})"
+                    f"Spark went away while it worked on {claim.messages:,} message(s) of {claim.queue}; the next run "
+                    f"tries again{', in halves' if claim.messages > 1 else ''} ({type(error).__name__}: {error})"
                 ) from error
             return self._see_to(replace(batch, claim=claim), error, for_all=for_all and claim.messages > 1)
         except (ClaimLostError, SparkLostError):

@@ -142,7 +142,7 @@ def test_spark_that_dies_on_a_batch_ends_the_run_and_counts(transport):
     transformer = PlainTransformer(die)
     transformer.is_there = False
     ended, _ = run(transport, transformer)
-    assert "Spark went away while it worked on 4 messages" in str(ended.failure)
+    assert "Spark went away while it worked on 4 message(s) of" in str(ended.failure)
     assert [(claim.owner, claim.failures) for claim in transport.claims.list()] == [(None, 1)]
     transformer.work, transformer.is_there = (lambda messages: None), True
     run(transport, transformer)
