@@ -47,6 +47,8 @@ class BatchReport:
     """Seconds from the sender's clock to completion, null where the sender wrote no time; beside `ids`."""
     delayed: int = 0
     """Messages that failed and are tried again later."""
+    due_seconds: float | None = None
+    """When the first of the delayed messages that it wrote is due, counted from then."""
 
 
 class BatchProcessor:
@@ -86,12 +88,13 @@ class BatchProcessor:
         errors = self._copies(batch.messages.filter(refused), reasons)
         done = batch.messages.filter(pc.invert(refused))
         ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]
+        due = _due_seconds(ready)
         if mode in (TransactionMode.UNRELIABLE, TransactionMode.RECEIVE_ONLY):
             self._transport.dispatch_ready(ready)
             ready = []
         if mode is not TransactionMode.UNRELIABLE:
             self._complete(batch, ready, self._own_tables(results))
-        return _report(batch, errors, clock, results, transformed)
+        return _report(batch, errors, clock, due, results, transformed)
 
     def give_up(
         self,
@@ -106,7 +109,7 @@ class BatchProcessor:
             self._transport.dispatch_ready(copies.ready)
         else:
             self._complete(batch, copies.ready)
-        return _report(batch, copies, clock)
+        return _report(batch, copies, clock, _due_seconds(copies.ready))
 
     def _copies(
         self,
@@ -165,6 +168,7 @@ def _report(
     batch: ClaimedBatch,
     copies: FailedCopies,
     clock: _Clock,
+    due_seconds: float | None,
     results: Transformed | None = None,
     transformed: float = 0.0,
 ) -> BatchReport:
@@ -186,7 +190,13 @@ def _report(
         ids=messages["id"],
         latencies=pc.divide(pc.cast(elapsed, pa.float64()), 1e6),
         delayed=copies.delayed,
+        due_seconds=due_seconds,
     )
+
+
+def _due_seconds(ready: Sequence[ReadyMessages]) -> float | None:
+    soonest = min((min(messages.milliseconds) for messages in ready if messages.delayed and messages.ids), default=None)
+    return None if soonest is None else soonest / 1000
 
 
 def _unreadable(row: Unreadable) -> FailedMessage:

@@ -71,6 +71,7 @@ class Drain:
         self._not_before = 0.0
         self._on_attempt = on_attempt
         self._on_interrupt = on_interrupt
+        self._mover = DueMover([(transport, pipeline.input_queue)])
         self._in_work: dict[Future[Attempted], Claim] = {}
         self._stopping: Drained | None = None
 
@@ -84,9 +85,8 @@ class Drain:
         idle_since = time.monotonic()
         next_look = 0.0
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix=f"{self._pipeline.name} batch")
-        mover = DueMover([(self._transport, self._pipeline.input_queue)])
-        mover.run_once()
-        with mover, Heartbeat(self._transport.claims, self._pipeline.lease_seconds) as heartbeat:
+        self._mover.run_once()
+        with self._mover, Heartbeat(self._transport.claims, self._pipeline.lease_seconds) as heartbeat:
             for claim in waiting:
                 heartbeat.hold(claim)
             try:
@@ -147,6 +147,9 @@ class Drain:
                 for part in attempted.again:
                     heartbeat.hold(part)
                 again += attempted.again
+                for due in (report.due_seconds for report in attempted.reports):
+                    if due is not None:
+                        self._mover.notify(due)
                 if attempted.failure is not None:
                     self._not_before = time.monotonic() + self._limit.pause_seconds
                 self._on_attempt(attempted)
