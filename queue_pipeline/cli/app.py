@@ -11,7 +11,19 @@ from collections.abc import Iterator, Sequence
 import click
 
 from queue_pipeline import __version__
-from queue_pipeline.cli import claims, errors, example, install, look, maintain, pauses, receive, send, spark
+from queue_pipeline.cli import (
+    claims,
+    errors,
+    example,
+    install,
+    look,
+    maintain,
+    pauses,
+    receive,
+    receivers,
+    send,
+    spark,
+)
 from queue_pipeline.cli.failures import (
     BROKEN_PIPE,
     EXIT_CODES,
@@ -86,6 +98,7 @@ app.add_command(maintain.purge)
 app.add_command(maintain.audit_indexes)
 app.add_command(maintain.move_due)
 app.add_command(claims.claims)
+app.add_command(receivers.receivers)
 app.add_command(errors.errors)
 app.add_command(pauses.pause)
 app.add_command(pauses.resume)

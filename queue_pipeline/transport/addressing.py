@@ -16,6 +16,7 @@ OUTBOX_TABLE = "QueueOutbox"
 METRICS_TABLE = "QueueMetrics"
 PAUSES_TABLE = "QueuePauses"
 FAILURES_TABLE = "QueueFailures"
+RECEIVERS_TABLE = "QueueReceivers"
 
 
 @dataclass(frozen=True, slots=True)

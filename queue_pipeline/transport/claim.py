@@ -49,6 +49,15 @@ class ClaimStatus:
     age_seconds: float
     failures: int = 0
     last_error: str | None = None
+    first_row_version: int = 0
+
+    @property
+    def held(self) -> Claim | None:
+        """The claim as its holder has it; None once it was released."""
+        if self.owner is None:
+            return None
+        figures = (self.attempt, self.messages, self.bytes, self.first_row_version)
+        return Claim(self.claim_id, self.queue, self.owner, *figures, failures=self.failures)
 
 
 def lost(claim: Claim) -> ClaimLostError:

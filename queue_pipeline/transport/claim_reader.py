@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, NamedTuple
 
 from queue_pipeline.transport.addressing import AddressBook
 from queue_pipeline.transport.claim import Claim
@@ -14,19 +11,11 @@ from queue_pipeline.transport.claim_store import LAST_ROW_VERSION
 from queue_pipeline.transport.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 DEFAULT_PART_MESSAGES = 10_000
 DEFAULT_PART_BYTES = 8 * 1024 * 1024
-
-_FIELDS: list[pa.Field[Any]] = [
-    pa.field("id", pa.string(), nullable=False),
-    pa.field("row_version", pa.int64(), nullable=False),
-    pa.field("headers", pa.string(), nullable=False),
-    pa.field("body", pa.binary()),
-    pa.field("correlation_id", pa.string()),
-    pa.field("reply_to_address", pa.string()),
-]
-SCHEMA = pa.schema(_FIELDS)
-"""The columns of a claimed message; headers are the stored JSON text, the last two what version 1 kept in columns."""
 
 
 class Part(NamedTuple):
@@ -77,16 +66,6 @@ class ClaimReader:
     def read_part(self, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
         """One part as one record batch."""
         tables = self._book.claim_tables(self._book.resolve(claim.queue))
-        command = self._database.dialect.statement(
-            f"{tables.queue.layout}/{'claim_read' if body else 'claim_read_headers'}",
-            queue=tables.queue,
-            claimed=tables.claimed,
-        )
-        rows = self._database.run(
-            lambda own: own.rows(command, (claim.claim_id, part.first_row_version, part.last_row_version)), write=False
-        )
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        # SQL Server's drivers write ids in upper case; one message has one id, however it was received.
-        arrays[0] = pc.utf8_lower(arrays[0])
-        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        values = (claim.claim_id, part.first_row_version, part.last_row_version)
+        dialect = self._database.dialect
+        return self._database.run(lambda own: dialect.read_claimed(own, tables, values, body=body), write=False)

@@ -160,14 +160,15 @@ class ClaimStore:
     def list(self, transaction: Transaction, queue: str | None) -> list[ClaimStatus]:
         """Every claim of a queue, or of all."""
         rows = transaction.rows(self.claims_statement("claim_list", queue), (queue or "", queue or ""))
-        return [
-            ClaimStatus(
-                str(row[0]).lower(), row[1], row[2], row[3], row[4], row[5], row[7] / 1000, row[8] / 1000, *row[9:]
-            )
-            for row in rows
-        ]
+        return [_status(row) for row in rows]
 
 
 def _claim(row: Sequence[Any]) -> Claim:
     claim_id, queue, owner, attempt, messages, size, first, failures = row
     return Claim(str(claim_id).lower(), queue, owner, attempt, messages, size, first, failures=failures)
+
+
+def _status(row: Sequence[Any]) -> ClaimStatus:
+    claim_id, queue, owner, attempt, messages, size, first, lease, age, failures, error = row
+    times = (lease / 1000, age / 1000)
+    return ClaimStatus(str(claim_id).lower(), queue, owner, attempt, messages, size, *times, failures, error, first)

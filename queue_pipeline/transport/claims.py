@@ -29,6 +29,7 @@ from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
+from queue_pipeline.transport.outbox import Outbox, Pile
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import AnyShipment, Sender, count
 
@@ -39,13 +40,20 @@ class Claims:
     """Claim, adopt, renew, complete, release, split and list."""
 
     def __init__(
-        self, database: Database, book: AddressBook, sender: Sender, forwarder: Forwarder, failures: FailureCounts
+        self,
+        database: Database,
+        book: AddressBook,
+        sender: Sender,
+        forwarder: Forwarder,
+        failures: FailureCounts,
+        outbox: Outbox,
     ) -> None:
         self._database = database
         self._book = book
         self._sender = sender
         self._forwarder = forwarder
         self._failures = failures
+        self._outbox = outbox
         self._store = ClaimStore(database, book)
 
     def claim(
@@ -159,12 +167,14 @@ class Claims:
         work: Callable[[Transaction], object] | None = None,
         ready: Sequence[ReadyMessages] = (),
         dead_letters: Sequence[int] = (),
+        staged: Sequence[Pile] = (),
     ) -> int:
         """End a claim: fence, own work, sends and the deletion of its messages in one transaction, all or none.
 
         `work` runs the caller's own statements in that transaction; it is called again if the database picks the
         transaction as a deadlock victim. `ready` are messages as columns, `dead_letters` the row versions of messages
-        whose headers cannot be read: they go to the error queue byte for byte. Returns how many messages were sent.
+        whose headers cannot be read: they go to the error queue byte for byte. `staged` are results that lie in the
+        outbox; if a single one of them is not there, nothing is done. Returns how many messages were sent.
         """
         prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_ready(ready)]
         drop = self._store.statement(self._store.tables(claim), "claim_drop")
@@ -174,8 +184,9 @@ class Claims:
             if work is not None:
                 work(transaction)
             self._move_dead_letters(transaction, claim, dead_letters)
-            sent = self._sender.write(transaction, prepared)
+            sent = self._sender.write(transaction, prepared) + self._outbox.deliver(transaction, claim, staged)
             transaction.execute(drop, (claim.claim_id,))
+            self._outbox.clear(transaction, claim)
             self._store.record(transaction, claim, sent, held)
             return sent
 
@@ -185,7 +196,7 @@ class Claims:
             except CommitUnknownError:
                 # The claim's row says which way it went: gone means that it was ended, once, with its results.
                 if all(status.claim_id != claim.claim_id for status in self.list()):
-                    return count(prepared)
+                    return count(prepared) + sum(pile.messages for pile in staged)
         raise lost(claim)
 
     def split(self, claim: Claim, keep: int) -> tuple[Claim, Claim]:
@@ -224,6 +235,12 @@ class Claims:
 
         return self._database.run(move)
 
+    def marked(self, claim: Claim, text: str) -> list[int]:
+        """The row versions of a claim's messages whose headers hold a text, looked for in the database."""
+        command = self._store.statement(self._store.tables(claim), "claim_marked")
+        rows = self._database.run(lambda own: own.rows(command, (claim.claim_id, text)), write=False)
+        return [int(row[0]) for row in rows]
+
     def messages(self, claim: Claim) -> tuple[list[ReceivedMessage], list[tuple[int, str]]]:
         """A small claim's messages as objects, and its poison as (row version, what is wrong)."""
         command = self._store.statement(self._store.tables(claim), "claim_read")
@@ -239,6 +256,15 @@ class Claims:
             message.headers.pop(FORWARD_DESTINATION, None)
         return good, poison
 
+    def find(self, claim_id: str) -> Claim | None:
+        """A claim that has an owner, by its id: for tools that act on what they did not claim themselves."""
+        held = (status.held for status in self.list() if status.claim_id == claim_id.lower())
+        return next(held, None)
+
+    def held_by(self, owner: str) -> list[Claim]:
+        """The claims that an owner holds: for processes that know no more of them than whose they are."""
+        return [claim for status in self.list() if (claim := status.held) and claim.owner == owner]
+
     def list(self, queue: QueueTable | None = None) -> list[ClaimStatus]:
         """Every claim of a queue, or of all."""
         return self._database.run(lambda own: self._store.list(own, queue.canonical if queue else None), write=False)
@@ -249,22 +275,6 @@ class Claims:
             return self._database.run(self._store.waiting, write=False)
         except TableNotFoundError:
             return {}
-
-    def find(self, claim_id: str) -> Claim | None:
-        """A claim that has an owner, by its id: for tools that act on what they did not claim themselves."""
-        for status in self.list():
-            if status.claim_id == claim_id.lower() and status.owner is not None:
-                return Claim(
-                    status.claim_id,
-                    status.queue,
-                    status.owner,
-                    status.attempt,
-                    status.messages,
-                    status.bytes,
-                    0,
-                    failures=status.failures,
-                )
-        return None
 
     def _move_dead_letters(self, transaction: Transaction, claim: Claim, row_versions: Sequence[int]) -> None:
         tables = self._store.tables(claim)

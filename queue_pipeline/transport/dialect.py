@@ -13,6 +13,8 @@ from queue_pipeline.transport.faults import Fault
 from queue_pipeline.transport.statements import Command, load_statement, placeholders
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from queue_pipeline.transport.addressing import ClaimTables, QueueTable
     from queue_pipeline.transport.database import Transaction
     from queue_pipeline.transport.row_form import RowForm
@@ -106,14 +108,28 @@ class Dialect(ABC):
         """Quote an identifier."""
 
     @abstractmethod
-    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
-        """Write many messages the fastest way this database and its driver know."""
+    def insert(
+        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Sequence[Any] = ()
+    ) -> None:
+        """Write many messages the fastest way this database and its driver know.
+
+        `common` are the statement's first parameters, the same for all rows.
+        """
 
     @abstractmethod
     def take_claim(
         self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
     ) -> Taken:
         """Move messages from the head of a queue into its .Claimed table, dropping expired ones."""
+
+    def read_claimed(
+        self, transaction: Transaction, tables: ClaimTables, values: tuple[str, int, int], *, body: bool
+    ) -> pa.RecordBatch:
+        """The claimed messages of a range as columns; `values` are the claim, the first and the last row version."""
+        from queue_pipeline.transport.claimed_columns import from_rows
+
+        name = f"{tables.queue.layout}/{'claim_read' if body else 'claim_read_headers'}"
+        return from_rows(transaction.rows(self.statement(name, queue=tables.queue, claimed=tables.claimed), values))
 
     @abstractmethod
     def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:

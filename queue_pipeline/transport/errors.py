@@ -69,6 +69,10 @@ class ClaimLostError(QueuePipelineError):
     exit_code = 6
 
 
+class StagedLostError(QueuePipelineError):
+    """Staged results are not all there, as after a crash of the database: the claim has to be processed again."""
+
+
 class LayoutChangedError(QueuePipelineError):
     """A queue table's columns changed after they were last looked at; trying again works."""
 

@@ -15,6 +15,7 @@ from queue_pipeline.transport.addressing import (
     METRICS_TABLE,
     OUTBOX_TABLE,
     PAUSES_TABLE,
+    RECEIVERS_TABLE,
     AddressBook,
     QueueTable,
 )
@@ -43,7 +44,8 @@ class Step:
     body_string: tuple[Command, Command] | None = None
     """The statement that adds the body as text, and the one that tells whether that was done already."""
     upgrade: tuple[Command, Command] | None = None
-    """The statement that adds what an older version did not create, and the one that tells whether it is there."""
+    """The statement that brings a table of an older version up to date, or makes room for a new one, and the one that
+    tells whether that was done; the commands are run after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def steps(
         ("outbox", OUTBOX_TABLE),
         ("pauses", PAUSES_TABLE),
         ("failures", FAILURES_TABLE),
+        ("receivers", RECEIVERS_TABLE),
     ]
     if options.metrics:
         shared.append(("metrics", METRICS_TABLE))
@@ -95,9 +98,9 @@ def steps(
         names: dict[str, QueueTable | str] = {key: table, f"{key}_index": index}
         create = dialect.statement(f"create_{key}", **names)
         step = _step(dialect, table, create, options)
-        if key == "claims":
-            upgrade = dialect.statement("upgrade_claims", claims=table)
-            step = replace(step, upgrade=(upgrade, dialect.statement("upgrade_claims_done", claims=table)))
+        if key in ("claims", "outbox"):
+            upgrade, done = (dialect.statement(f"upgrade_{key}{end}", **{key: table}) for end in ("", "_done"))
+            step = replace(step, upgrade=(upgrade, done))
         made.append(step)
     return made
 
@@ -147,7 +150,7 @@ class Installer:
                 if step.body_string is not None and (created or not transaction.rows(step.body_string[1])):
                     commands.append(step.body_string[0])
                 if step.upgrade is not None and not created and not transaction.rows(step.upgrade[1]):
-                    commands.append(step.upgrade[0])
+                    commands.insert(0, step.upgrade[0])
                 for command in commands:
                     for statement in self._database.dialect.split_script(command.text):
                         transaction.execute(Command(statement, step.table.canonical))

@@ -118,10 +118,15 @@ class Sender:
         for messages in ready:
             destination = self._book.resolve(messages.destination)
             check_ready(messages, destination.canonical)
-            table = self._delayed_table(destination) if messages.delayed else destination
+            table = self.table_of(destination, delayed=messages.delayed)
             if messages.ids:
                 shipments.append(ReadyShipment(table, messages))
         return shipments
+
+    def table_of(self, destination: Destination, *, delayed: bool) -> QueueTable:
+        """The table that messages for a queue are written to: its own, or where delayed ones wait."""
+        table = self._book.resolve(destination)
+        return self._delayed_table(table) if delayed else table
 
     def forward_destination(self, destination: Destination) -> str:
         """What the forwarding header of a delayed message says: where it goes once it is due."""

@@ -21,13 +21,16 @@ from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.index_audit import Finding, IndexAuditor
 from queue_pipeline.transport.install import Installed, Installer, InstallOptions
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
+from queue_pipeline.transport.outbox import Outbox
 from queue_pipeline.transport.pauses import Pauses
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, Purger
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.receive import Received, Receiver
+from queue_pipeline.transport.receivers import Receivers
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.status import QueueStatus, StatusReader
+from queue_pipeline.transport.transport_settings import TransportSettings, absolute
 from queue_pipeline.transport.user_tables import UserTables
 
 if TYPE_CHECKING:
@@ -68,6 +71,35 @@ class QueueTransport:
         self._queue_schemas = dict(queue_schemas or {})
         self._queue_catalogs = dict(queue_catalogs or {})
         self._endpoint = endpoint
+        self._connects_itself = connect is None
+
+    @classmethod
+    def of(cls, settings: TransportSettings) -> QueueTransport:
+        """The transport that another process described."""
+        return cls(
+            settings.database,
+            schema=settings.schema,
+            catalog=settings.catalog,
+            queue_schemas=settings.queue_schemas,
+            queue_catalogs=settings.queue_catalogs,
+            error_queue=settings.error_queue,
+            endpoint=settings.endpoint,
+        )
+
+    @property
+    def settings(self) -> TransportSettings | None:
+        """What another process needs to make the same transport; None where the caller supplies the connections."""
+        if not self._connects_itself:
+            return None
+        return TransportSettings(
+            absolute(self.database.url),
+            self._schema,
+            self._catalog,
+            self._queue_schemas,
+            self._queue_catalogs,
+            self.error_queue,
+            self._endpoint,
+        )
 
     @functools.cached_property
     def book(self) -> AddressBook:
@@ -89,7 +121,12 @@ class QueueTransport:
     def claims(self) -> Claims:
         """Claims, adopts, renews, completes, releases, splits and lists."""
         forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
-        return Claims(self.database, self.book, self.sender, forwarder, self.failures)
+        return Claims(self.database, self.book, self.sender, forwarder, self.failures, self.outbox)
+
+    @functools.cached_property
+    def outbox(self) -> Outbox:
+        """Results that lie ready until their claim is completed."""
+        return Outbox(self.database, self.book, self.sender)
 
     @functools.cached_property
     def failures(self) -> FailureCounts:
@@ -119,6 +156,11 @@ class QueueTransport:
     def pauses(self) -> Pauses:
         """What operators have paused."""
         return Pauses(self.database, self.book)
+
+    @functools.cached_property
+    def receivers(self) -> Receivers:
+        """Who is at work on which queue: the places for batches, over all machines."""
+        return Receivers(self.database, self.book)
 
     @functools.cached_property
     def user_tables(self) -> UserTables:

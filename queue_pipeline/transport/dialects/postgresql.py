@@ -19,6 +19,8 @@ from queue_pipeline.transport.row_form import RowForm, bound, mark, row_line, va
 from queue_pipeline.transport.statements import Command, load_statement
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from queue_pipeline.transport.addressing import ClaimTables
     from queue_pipeline.transport.database import Transaction
 
@@ -129,13 +131,15 @@ class PostgreSql(Dialect):
         """Quote an identifier."""
         return address.double_quote(name)
 
-    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
+    def insert(
+        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Sequence[Any] = ()
+    ) -> None:
         """Send the rows packed (see `_pack`), the next statement's while the server stores the one before.
 
         Every other way has the driver convert each value on its own; docs/architecture.md has the measurements.
         """
-        packed = map(_pack, chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT))
-        transaction.execute_each(command, ahead(packed), _PACKED_TYPES)
+        packed = ((*common, *_pack(part)) for part in chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT))
+        transaction.execute_each(command, ahead(packed), (*(None for _ in common), *_PACKED_TYPES))
 
     def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
         """Several rows a statement; more than a few hundred make it no faster."""
@@ -154,6 +158,19 @@ class PostgreSql(Dialect):
         parameters = (*bounds, claim_id, FORWARD_DESTINATION)
         taken, messages, size, first, forwarded = transaction.rows(command, parameters)[0]
         return Taken(int(taken), int(messages), int(size), first, int(forwarded) > 0)
+
+    def read_claimed(
+        self, transaction: Transaction, tables: ClaimTables, values: tuple[str, int, int], *, body: bool
+    ) -> pa.RecordBatch:
+        """Packed into a few values; see `insert`."""
+        from queue_pipeline.transport.claimed_columns import from_packed, from_rows
+
+        name = f"{tables.queue.layout}/claim_read_packed"
+        command = self.statement(name, queue=tables.queue, claimed=tables.claimed)
+        ids, versions, header_sizes, body_sizes, headers, bodies = transaction.rows(command, (int(body), *values))[0]
+        if ids is None:
+            return from_rows(())
+        return from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
 
 
 def _pack(rows: Sequence[Row]) -> tuple[Any, ...]:

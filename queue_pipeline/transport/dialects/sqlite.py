@@ -84,9 +84,11 @@ class Sqlite(Dialect):
         """The table's quoted name; a schema from a default is ignored, SQLite has none."""
         return self.quote(address_.table)
 
-    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
+    def insert(
+        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Sequence[Any] = ()
+    ) -> None:
         """One prepared statement, run for each row inside the library."""
-        transaction.execute_many(command, rows)
+        transaction.execute_many(command, ((*common, *row) for row in rows) if common else rows)
 
     def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
         """One prepared statement, run for each row inside the library."""

@@ -148,14 +148,16 @@ class SqlServer(Dialect):
         """T-SQL batches are separated by GO, as in every tool a DBA uses."""
         return [part.strip() for part in (text + "\n").split("\nGO\n") if part.strip()]
 
-    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row]) -> None:
+    def insert(
+        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Sequence[Any] = ()
+    ) -> None:
         """Several rows a statement, few enough that its text stays under 4,000 characters.
 
         Longer texts make pyodbc ask the server to describe the parameters, which is slow everywhere and harmful
         on some servers; parameters stay far below SQL Server's limit of 2,100.
         """
         for part in chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT):
-            transaction.execute(command.repeated(len(part)), [value for row in part for value in row])
+            transaction.execute(command.repeated(len(part)), [*common, *(value for row in part for value in row)])
 
     def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
         """Several rows a statement, or for a merge several statements a round trip, within the driver's limits."""

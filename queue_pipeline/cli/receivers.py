@@ -1,0 +1,32 @@
+"""`receivers`: who is at work on which queue, over all machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from queue_pipeline.cli.output import duration, write_json, write_lines, write_table
+from queue_pipeline.cli.parameters import Queue
+from queue_pipeline.cli.session import Session, pass_session, shared_options
+
+
+@click.command()
+@click.argument("queue", type=Queue(), required=False, metavar="[QUEUE]")
+@shared_options
+@pass_session
+def receivers(session: Session, queue: str | None) -> None:
+    """List who is at work on a queue, or on all, and in how many places.
+
+    A place is room for one batch; a queue has as many as its pipeline's max_concurrency says. Those of a machine
+    that died are free when their lease is over.
+    """
+    with session.transport() as transport:
+        found = transport.receivers.list(None if queue is None else transport.resolve(queue))
+    if session.json:
+        write_json({"receivers": [asdict(receiver) for receiver in found]})
+    elif found:
+        rows = [(each.queue, each.owner, each.places, duration(each.lease_seconds)) for each in found]
+        write_table(("queue", "owner", "places", "lease"), rows, figures=("places", "lease"))
+    else:
+        write_lines("nobody is at work")

@@ -1,0 +1,141 @@
+"""The outbox: results that lie ready beside a claim, staged by many processes, until one transaction completes it.
+
+Nothing in it counts for anything until then: whoever stages must still hold the claim, and whoever completes takes
+exactly the piles that were reported to it, row for row, and drops the rest.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
+from queue_pipeline.transport.claim import Claim, lost
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.errors import StagedLostError, TableNotFoundError
+from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.send import ReadyShipment, Sender
+from queue_pipeline.transport.statements import Command
+
+LONGEST_TASK = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Pile:
+    """Messages for one queue that one task staged."""
+
+    task: str
+    number: int
+    destination: str
+    delayed: bool
+    messages: int
+    soonest: int | None = None
+    """The shortest delay in milliseconds, where they are delayed."""
+
+
+class Outbox:
+    """Stage, deliver, abandon and sweep."""
+
+    def __init__(self, database: Database, book: AddressBook, sender: Sender) -> None:
+        self._database = database
+        self._book = book
+        self._sender = sender
+
+    def stage(self, claim: Claim, task: str, ready: Iterable[ReadyMessages]) -> list[Pile]:
+        """Lay messages ready under the name of a task, all or none, if the claim is still its holder's.
+
+        `task` must be new for every attempt: what an earlier one staged is never added to.
+        """
+        shipments = self._sender.prepare_ready(ready)
+        if not shipments:
+            return []
+        command = self._statement("outbox_stage", claim)
+
+        def write(transaction: Transaction) -> None:
+            for number, shipment in enumerate(shipments):
+                rows = shipment.rows()
+                if not shipment.delayed and self._database.shapes.has_ascii_headers(transaction, shipment.table):
+                    rows = (row._replace(headers=wire.to_ascii(row.headers)) for row in rows)
+                self._database.dialect.insert(transaction, command, rows, (claim.claim_id, task, number))
+            self._hold(transaction, claim)
+
+        self._database.run(write)
+        return [_pile(task, number, shipment) for number, shipment in enumerate(shipments)]
+
+    def keep_manifest(self, claim: Claim, job: str, manifest: str) -> None:
+        """Keep what the tasks of a job reported, for the process that will complete the claim."""
+        command = self._statement("outbox_manifest", claim)
+
+        def write(transaction: Transaction) -> None:
+            transaction.execute(command, (claim.claim_id, job, str(uuid.uuid4()), manifest))
+            self._hold(transaction, claim)
+
+        self._database.run(write)
+
+    def manifest(self, claim: Claim, job: str) -> str:
+        """What the tasks of a job reported."""
+        command = self._statement("outbox_manifest_read", claim)
+        rows = self._database.run(lambda own: own.rows(command, (claim.claim_id, job)), write=False)
+        if not rows:
+            raise _missing(claim, f"the manifest of job {job}")
+        return str(rows[0][0])
+
+    def abandon(self, claim: Claim) -> int:
+        """Drop all that was staged for a claim, if the caller still holds it; returns how many rows there were."""
+        command = self._statement("outbox_abandon", claim)
+        return self._database.run(lambda own: own.count(command, claim.fence))
+
+    def sweep(self) -> int:
+        """Drop what was staged for claims that are no more, as by a task that outlived its claim."""
+        command = self._statement("outbox_sweep", None)
+        try:
+            return self._database.run(lambda own: own.count(command))
+        except TableNotFoundError:
+            return 0
+
+    def deliver(self, transaction: Transaction, claim: Claim, piles: Sequence[Pile]) -> int:
+        """Move piles to their queues, in the transaction that completes their claim; returns how many messages."""
+        dialect, delivered = self._database.dialect, 0
+        outbox = self._book.own(OUTBOX_TABLE)
+        for pile in piles:
+            table = self._sender.table_of(pile.destination, delayed=pile.delayed)
+            if pile.delayed:
+                command = dialect.statement(f"{table.layout}/outbox_delay", queue=table, delayed=table, outbox=outbox)
+            else:
+                names = dialect.optional_columns(self._database.shapes.columns(transaction, table))
+                command = dialect.statement(f"{table.layout}/outbox_send", queue=table, outbox=outbox, **names)
+            moved = transaction.count(command, (claim.claim_id, pile.task, pile.number))
+            if moved != pile.messages:
+                raise _missing(claim, f"{pile.messages - moved} of {pile.messages} messages for {pile.destination}")
+            delivered += moved
+        return delivered
+
+    def clear(self, transaction: Transaction, claim: Claim) -> None:
+        """Drop all that was ever staged for a claim, in the transaction that ends it."""
+        transaction.execute(self._statement("outbox_clear", claim), (claim.claim_id,))
+
+    def _hold(self, transaction: Transaction, claim: Claim) -> None:
+        """Make sure, last of all, that the claim is not completed before what was staged can be seen and dropped."""
+        if not transaction.rows(self._statement("claim_hold", claim), claim.fence):
+            raise lost(claim)
+
+    def _statement(self, name: str, claim: Claim | None) -> Command:
+        names = {"outbox": self._book.own(OUTBOX_TABLE), "claims": self._book.own(CLAIMS_TABLE)}
+        command = self._database.dialect.statement(name, **names)
+        return Command(command.text, claim.queue if claim else None)
+
+
+def _pile(task: str, number: int, shipment: ReadyShipment) -> Pile:
+    ready = shipment.messages
+    destination = ready.destination if isinstance(ready.destination, str) else str(ready.destination)
+    soonest = min(ready.milliseconds) if ready.delayed else None
+    return Pile(task, number, destination, ready.delayed, shipment.size, soonest)
+
+
+def _missing(claim: Claim, what: str) -> StagedLostError:
+    return StagedLostError(
+        f"claim {claim.claim_id} of {claim.queue}: {what} are no longer in the outbox, as after a crash of the "
+        "database; nothing was sent, and the claim is processed again"
+    )

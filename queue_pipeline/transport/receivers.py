@@ -1,0 +1,186 @@
+"""Receivers at work: a queue has so many places, one for each batch in work, counted in the database for all machines.
+
+A place is a row in `QueueReceivers` under a lease on the database's clock. Places are taken by one owner at a time (see
+`receivers_gate.sql`) who counts the rows that are there, so that there are never more than the queue has places.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from dataclasses import dataclass
+
+from queue_pipeline.transport.addressing import RECEIVERS_TABLE, AddressBook, QueueTable
+from queue_pipeline.transport.claim import check_lease, check_owner
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError, TableNotFoundError
+from queue_pipeline.transport.statements import Command
+
+TRIES = 5
+ASK_AGAIN_SECONDS = 1.0
+"""How long an owner that got fewer places than it wanted waits before it asks again."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Somebody at work on a queue: with so many places, for so much longer unless it renews them."""
+
+    queue: str
+    owner: str
+    places: int
+    lease_seconds: float
+
+
+class Receivers:
+    """Take, renew, release and list; where an older version installed no table for it, everybody gets what they ask."""
+
+    def __init__(self, database: Database, book: AddressBook) -> None:
+        self._database = database
+        self._book = book
+
+    def take(self, queue: QueueTable, owner: str, wanted: int, most: int, lease_seconds: float) -> int:
+        """Occupy places until the owner has `wanted` of them, or all owners together have `most`.
+
+        Returns how many the owner has now: those that it had before are renewed, and kept also if they are more.
+        """
+        check_owner(queue.canonical, owner)
+        check_lease(queue.canonical, lease_seconds)
+        address, lease = queue.canonical, round(lease_seconds * 1000)
+
+        def occupy(transaction: Transaction) -> int:
+            transaction.execute(self._statement("receivers_gate"), (address,))
+            transaction.execute(self._statement("receivers_expire"), (address,))
+            occupied = dict(map(tuple, transaction.rows(self._statement("receivers_occupied"), (address,))))
+            had = sum(1 for holder in occupied.values() if holder == owner)
+            if had:
+                transaction.execute(self._statement("receivers_renew"), (lease, address, owner))
+            # Those above `most` count too: they were taken when more were allowed, and are at work.
+            more = max(0, min(wanted - had, most - len(occupied)))
+            free = (place for place in itertools.count(1) if place not in occupied)
+            for place in itertools.islice(free, more):
+                transaction.execute(self._statement("receivers_take"), (address, place, owner, lease))
+            return had + more
+
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._database.run(occupy)
+            except DuplicateKeyError:
+                # Two were the first ever on this queue, on a server without range locks.
+                if attempt == TRIES:
+                    raise
+            except TableNotFoundError:
+                return wanted
+        raise AssertionError("unreachable")
+
+    def renew(self, queue: QueueTable, owner: str, lease_seconds: float) -> int | None:
+        """Hold an owner's places for longer; returns how many it still has, None where places are not counted."""
+        check_lease(queue.canonical, lease_seconds)
+        values = (round(lease_seconds * 1000), queue.canonical, owner)
+        return self._count("receivers_renew", *values)
+
+    def release(self, queue: QueueTable, owner: str, keep: int = 0) -> None:
+        """Give back an owner's places, all but so many."""
+        self._count("receivers_release", queue.canonical, owner, keep)
+
+    def release_owner(self, owner: str) -> int:
+        """Give back every place that an owner still has, in all queues, after its run ended; returns how many."""
+        return self._count("receivers_release_owner", owner) or 0
+
+    def held(self, queue: QueueTable) -> dict[str, int]:
+        """How many places of a queue each owner has."""
+        return {receiver.owner: receiver.places for receiver in self.list(queue)}
+
+    def list(self, queue: QueueTable | None = None) -> list[Receiver]:
+        """Everybody at work on a queue, or on all; those whose lease ran out are not."""
+        address = queue.canonical if queue else ""
+        command = self._statement("receivers_list")
+        try:
+            rows = self._database.run(lambda own: own.rows(command, (address, address)), write=False)
+        except TableNotFoundError:
+            return []
+        return [Receiver(queue, owner, places, milliseconds / 1000) for queue, owner, places, milliseconds in rows]
+
+    def _count(self, name: str, *values: object) -> int | None:
+        command = self._statement(name)
+        try:
+            return self._database.run(lambda own: own.count(command, values))
+        except TableNotFoundError:
+            return None
+
+    def _statement(self, name: str) -> Command:
+        return self._database.dialect.statement(name, receivers=self._book.own(RECEIVERS_TABLE))
+
+
+class Places:
+    """The places of one owner on one queue, as its process knows them; safe to use from several threads."""
+
+    def __init__(self, receivers: Receivers, queue: QueueTable, owner: str, most: int, lease_seconds: float) -> None:
+        self._receivers = receivers
+        self._queue = queue
+        self._owner = owner
+        self._most = most
+        self._lease = lease_seconds
+        self._held = 0
+        self._until = 0.0
+        self._ask_at = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        """How many it may rely on: none once the lease is over, because others may have them by then."""
+        return self._held if time.monotonic() < self._until else 0
+
+    def take(self, wanted: int) -> int:
+        """Have `wanted` places if so many are free; returns how many it has. A refusal is not questioned at once."""
+        with self._lock:
+            held, now = self.held, time.monotonic()
+            if held >= wanted or (held and now < self._ask_at):
+                return held
+            self._note(self._receivers.take(self._queue, self._owner, wanted, self._most, self._lease), now)
+            self._ask_at = now + ASK_AGAIN_SECONDS if self._held < wanted else 0.0
+            return self._held
+
+    def keep(self, places: int) -> None:
+        """Give back all but so many."""
+        with self._lock:
+            if self._held > places:
+                self._give_back(places)
+
+    def release(self) -> None:
+        """Give back all, also those of which it never heard whether it got them: the database may have gone away."""
+        with self._lock:
+            self._give_back(0)
+
+    def renew(self) -> None:
+        """Hold them for longer. One that was lost meanwhile is not worked in again before it was taken anew."""
+        with self._lock:
+            if not self._held:
+                return
+            now, before = time.monotonic(), self._held
+            still = self._receivers.renew(self._queue, self._owner, self._lease)
+            self._note(before if still is None else still, now)
+            if self._held < before:
+                logger.warning(
+                    "%d of %d places of %s were lost: their lease ran out", before - self._held, before, self._queue
+                )
+
+    def refusal(self) -> str:
+        """Why there was no place, in words for a person."""
+        owners = ", ".join(f"{owner} ({places})" for owner, places in self._receivers.held(self._queue).items())
+        which = "the only place" if self._most == 1 else f"all {self._most} places"
+        return f"{which} of {self._queue} {'is' if self._most == 1 else 'are'} taken by {owners or 'others'}"
+
+    def _give_back(self, keep: int) -> None:
+        self._held = keep
+        try:
+            self._receivers.release(self._queue, self._owner, keep)
+        except QueuePipelineError as error:
+            logger.warning("places of %s could not be given back and wait for their lease: %s", self._queue, error)
+
+    def _note(self, held: int, asked_at: float) -> None:
+        # Counted from before the question, so that the lease is never believed to last longer than it does.
+        self._held, self._until = held, asked_at + self._lease

@@ -1,0 +1,31 @@
+"""What makes a transport, as a value that other processes can make the same one of; its secrets are never printed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from queue_pipeline.transport.database_url import DatabaseUrl
+
+
+@dataclass(frozen=True)
+class TransportSettings:
+    """The settings of a transport; pickled, it carries the password, printed it does not."""
+
+    database: DatabaseUrl
+    schema: str | None = None
+    catalog: str | None = None
+    queue_schemas: Mapping[str, str] = field(default_factory=dict)
+    queue_catalogs: Mapping[str, str] = field(default_factory=dict)
+    error_queue: str = "error"
+    endpoint: str | None = None
+
+    def __repr__(self) -> str:
+        """The database without its secrets."""
+        return f"TransportSettings({self.database})"
+
+
+def absolute(url: DatabaseUrl) -> DatabaseUrl:
+    """The same database for a process in another folder."""
+    return url.model_copy(update={"path": os.path.abspath(url.path)}) if url.path else url
