@@ -17,11 +17,14 @@ from queue_pipeline.cli import warm_spark
 from queue_pipeline.cli.output import write_heading, write_lines, write_table
 from queue_pipeline.demo.dagster_ui import JOB, DagsterUi, Run, free_port
 from queue_pipeline.demo.figures import Figures, unprocessed
-from queue_pipeline.demo.processes import Processes
-from queue_pipeline.demo.workplace import DISCOVERY_VARIABLE, DemoError, Workplace, keeps_warm, project_folder, tail
+from queue_pipeline.demo.workplace import DISCOVERY_VARIABLE, DemoError, Workplace, keeps_warm, project_folder
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import random_seed
 from queue_pipeline.example.samples import samples
+from queue_pipeline.processes import Processes, tail
+from queue_pipeline.processing.spark_session import check_reachable
+from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
+from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.transport.transport import QueueTransport
 
 BAD = 0.01
@@ -102,6 +105,10 @@ class Story:
 
     def _start_spark(self) -> subprocess.Popen[bytes] | None:
         if not keeps_warm(os.environ):
+            # What stands behind the address may be a token.
+            _say(f"Spark is {os.environ[SPARK_VARIABLE].partition(';')[0]}, as {SPARK_VARIABLE} says")
+            # Said now in a sentence, not in the middle of a run's log.
+            check_reachable(spark_config(environment=self._environment))
             return None
         _say("starting Spark: half a minute when it is cold, longer on a busy machine")
         command = [sys.executable, "-m", "queue_pipeline.cli", "spark", "start"]

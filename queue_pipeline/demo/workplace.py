@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -124,11 +123,3 @@ def project_folder() -> Path:
     if not (folder / "workspace.yaml").is_file():
         raise DemoError("the demo runs from a checkout of the project: scripts/demo")
     return folder
-
-
-def tail(path: Path, lines: int = 15) -> str:
-    """The last lines of a log."""
-    try:
-        return os.linesep.join(path.read_text(errors="replace").splitlines()[-lines:])
-    except OSError:
-        return ""

@@ -60,7 +60,9 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
 
         _on_each(context, transport.transport(), queues, purge_one, "purged")
 
-    @dg.op(description="Lets go of batches whose lease is over, and of those held by runs that ended.")
+    @dg.op(
+        description="Lets go of batches whose lease is over and of what ended runs hold; drops what is staged for none."
+    )
     def free(context: dg.OpExecutionContext, transport: QueueTransportResource) -> None:
         database = transport.transport()
         freed = [claim for claim in database.claims.list() if _is_orphan(context.instance, claim)]
@@ -75,7 +77,13 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
                 continue
             messages += claim.messages
             context.log.info(f"freed {claim.messages:,} messages of {claim.queue}, held by {claim.owner}")
-        context.add_output_metadata({"messages": messages})
+        places = sum(
+            database.receivers.release_owner(receiver.owner)
+            for receiver in database.receivers.list()
+            if _has_ended(context.instance, receiver.owner)
+        )
+        swept = database.outbox.sweep()
+        context.add_output_metadata({"messages": messages, "places": places, "staged": swept})
 
     @dg.op(description="Moves delayed messages into their queues as they become due, and waits for those due soon.")
     def move(context: dg.OpExecutionContext, config: MoveConfig, transport: QueueTransportResource) -> None:
@@ -153,7 +161,7 @@ def move_until_quiet(
 
 def _died(instance: dg.DagsterInstance, claim: ClaimStatus) -> bool:
     """Whether the holder may have died of its messages: it was not a run that somebody cancelled."""
-    run = instance.get_run_by_id((claim.owner or "").removeprefix(names.owner("")))
+    run = instance.get_run_by_id(names.run_of(claim.owner or "") or "")
     return run is None or run.status is not dg.DagsterRunStatus.CANCELED
 
 
@@ -163,8 +171,13 @@ def _is_orphan(instance: dg.DagsterInstance, claim: ClaimStatus) -> bool:
         return False
     if claim.lease_seconds <= 0:
         return True
-    run_id = claim.owner.removeprefix(names.owner(""))
-    run = instance.get_run_by_id(run_id) if claim.owner.startswith(names.owner("")) else None
+    return _has_ended(instance, claim.owner)
+
+
+def _has_ended(instance: dg.DagsterInstance, owner: str) -> bool:
+    """Whether an owner is a run of this instance that is over."""
+    run_id = names.run_of(owner)
+    run = instance.get_run_by_id(run_id) if run_id else None
     return run is not None and run.is_finished
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.processing.batch import BatchReport
+from queue_pipeline.processing.batch_report import BatchReport
 from queue_pipeline.processing.failed_copies import ids_of
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline

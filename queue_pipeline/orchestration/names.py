@@ -10,6 +10,7 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 
 PIPELINE_TAG = "queue_pipeline/pipeline"
 SLOTS_TAG = "queue_pipeline/slots"
+_RUN = "run "
 TRANSPORT = "transport"
 SPARK = "spark"
 GROUP = "queue_pipelines"
@@ -49,5 +50,10 @@ def defined_names(pipeline: QueuePipeline) -> set[str]:
 
 
 def owner(run_id: str) -> str:
-    """Under which name a run holds its claims."""
-    return f"run {run_id}"
+    """Under which name a run holds its claims and its places."""
+    return f"{_RUN}{run_id}"
+
+
+def run_of(owner: str) -> str | None:
+    """The run that holds something under this name, if it is that of a run."""
+    return owner.removeprefix(_RUN) if owner.startswith(_RUN) else None

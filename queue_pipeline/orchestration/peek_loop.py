@@ -35,10 +35,13 @@ class Runs:
     """The runs of a pipeline: receivers at work, and how the last ones ended."""
 
     receivers: int = 0
+    """Batches that are in work, or may be, over all machines."""
     failed_in_a_row: int = 0
     last_failure: float | None = None
     failed_attempts: int = 0
     """Attempts on batches that failed in a row, over all runs."""
+    elsewhere: int = 0
+    """How many of the receivers are no runs of this Dagster."""
 
 
 class Surroundings(Protocol):
@@ -169,7 +172,8 @@ def _decide(
             cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
         return [], cursor, f"{pipeline.name}: nothing waits"
     runs = world.runs(pipeline)
-    if runs.failed_in_a_row and runs.last_failure is not None and not runs.receivers:
+    # What others do says nothing about why runs fail here.
+    if runs.failed_in_a_row and runs.last_failure is not None and runs.receivers == runs.elsewhere:
         left = runs.last_failure + backoff_seconds(runs.failed_in_a_row) - now
         if left > 0:
             return (
@@ -188,6 +192,8 @@ def _decide(
         cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
     starts = [Start(pipeline, slots, found.waiting) for slots in _slots(pipeline, receivers, demand)]
     told = f"{pipeline.name}: {_many(found)} messages wait, {runs.receivers} receivers at work"
+    if runs.elsewhere:
+        told += f", {runs.elsewhere} of them on other machines"
     if is_limited:
         told += f"; one batch at a time, because the last {runs.failed_attempts} attempts failed"
     return starts, cursor, told

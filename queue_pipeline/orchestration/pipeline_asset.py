@@ -10,7 +10,8 @@ from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.pipeline_checks import report_checks
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.drain import FAILS_FOR_ALL, Drain, Drained, take_batch
+from queue_pipeline.processing.drain import FAILS_FOR_ALL, Drain, Drained, places_of, take_batch
+from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Attempted, Recovery
@@ -57,12 +58,20 @@ def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
                 )
                 return
             owner = names.owner(context.run_id)
+            places = places_of(pipeline, database, owner)
             try:
-                while len(claims) < _slots(context, pipeline) and (claim := take_batch(pipeline, database, owner)):
+                free = places.take(_slots(context, pipeline))
+                if not free:
+                    context.log.info(f"{places.refusal()}; this run has nothing to do")
+                    return
+                while len(claims) < free and (claim := take_batch(pipeline, database, owner)):
                     claims.append(claim)
+                # The next step asks for more if it finds more; until it starts, others may.
+                places.keep(len(claims))
             except BaseException:
                 # Also when the run is terminated right here: the claims are nobody's otherwise until their lease ends.
                 database.claims.release_owner(owner)
+                places.release()
                 raise
         if not claims:
             context.log.info(f"nothing to do: {pipeline.input_queue} is empty, or others took what there was")
@@ -85,7 +94,9 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
     ) -> Iterator[dg.Output[None]]:
         database = _transport(transport, pipeline)
         figures = RunFigures()
-        recovery = Recovery(pipeline, database, SparkTransformer(pipeline, lambda: spark.spark_session))
+        transformer = SparkTransformer(pipeline, lambda: spark.spark_session)
+        executors = Executors(pipeline, database, lambda: spark.spark_session)
+        recovery = Recovery(pipeline, database, transformer, executors)
 
         def on_attempt(attempted: Attempted) -> None:
             figures.add(attempted)

@@ -80,7 +80,7 @@ def peek_sensor(
 
 
 def release_sensors(status: dg.DefaultSensorStatus) -> list[dg.SensorDefinition]:
-    """Claims of failed and of cancelled runs are let go at once, instead of when their lease runs out."""
+    """What failed and cancelled runs hold is let go at once, instead of when its lease runs out."""
 
     @dg.run_failure_sensor(
         name="release_claims_of_failed_runs",
@@ -144,7 +144,8 @@ class _World:
         # A run whose machine died stays "started" for ever; the others must not wait for it.
         oldest = time.time() - pipeline.max_run_seconds - pipeline.lease_seconds - LAST_BATCH_SECONDS
         alive = [record.dagster_run for record in working if record.create_timestamp.timestamp() > oldest]
-        receivers = sum(_slots_of(run, pipeline) for run in alive)
+        others, elsewhere = self._others(pipeline, alive)
+        receivers = sum(_slots_of(run, pipeline) for run in alive) + others
         failed, last = 0, None
         for record in self._instance.get_run_records(dg.RunsFilter(tags=tags), limit=RECENT_RUNS):
             status = record.dagster_run.status
@@ -155,7 +156,20 @@ class _World:
             failed += 1
             last = last or record.end_time
         failing = self._failing.get(self.database.resolve(pipeline.input_queue).canonical)
-        return Runs(receivers, failed, last, failing.failures if failing else 0)
+        return Runs(receivers, failed, last, failing.failures if failing else 0, elsewhere)
+
+    def _others(self, pipeline: QueuePipeline, counted: Sequence[dg.DagsterRun]) -> tuple[int, int]:
+        """Places in the queue that none of these runs has, and how many of them no run of this Dagster has.
+
+        Whoever has them, a new run would not get them: another machine, or a run without the pipeline's tag.
+        """
+        held = self.database.receivers.held(self.database.resolve(pipeline.input_queue))
+        for run in counted:
+            held.pop(names.owner(run.run_id), None)
+        run_ids = [run_id for owner in held if (run_id := names.run_of(owner)) is not None]
+        known = self._instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=IN_FLIGHT)) if run_ids else []
+        here = sum(held[names.owner(run.run_id)] for run in known)
+        return sum(held.values()), sum(held.values()) - here
 
 
 def _is_switched_on(context: dg.SensorEvaluationContext, declared: dg.DefaultSensorStatus) -> bool:
@@ -228,6 +242,9 @@ def _observations(
 def _release(context: dg.RunStatusSensorContext, resource: QueueTransportResource, *, failed: bool) -> None:
     """Let go of what a run holds. One that failed lets go by itself: if it could not, it may have died of a message."""
     run_id = context.dagster_run.run_id
-    released = resource.transport().claims.release_owner(names.owner(run_id), failed=failed)
-    for claim in released:
+    transport = resource.transport()
+    for claim in transport.claims.release_owner(names.owner(run_id), failed=failed):
         context.log.info(f"released {claim.messages:,} messages of {claim.queue}, held by run {run_id}")
+    # After the claims, so that whoever takes a place finds its batch.
+    if places := transport.receivers.release_owner(names.owner(run_id)):
+        context.log.info(f"released {places} places, held by run {run_id}")

@@ -16,6 +16,7 @@ from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
 from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.receivers import Places
 from queue_pipeline.transport.transport import QueueTransport
 
 LINGER_PEEK_SECONDS = 0.2
@@ -42,6 +43,12 @@ def take_batch(pipeline: QueuePipeline, transport: QueueTransport, owner: str) -
     )
 
 
+def places_of(pipeline: QueuePipeline, transport: QueueTransport, owner: str) -> Places:
+    """The places of a run among all that a pipeline's queue has: none yet."""
+    queue = transport.resolve(pipeline.input_queue)
+    return Places(transport.receivers, queue, owner, pipeline.max_concurrency, pipeline.lease_seconds)
+
+
 class Drain:
     """Takes and processes batches of one pipeline under one owner."""
 
@@ -57,7 +64,8 @@ class Drain:
         on_attempt: Callable[[Attempted], None] = lambda _: None,
         on_interrupt: Callable[[], None] = lambda: None,
     ) -> None:
-        """`attempt` is called in threads, up to `slots` at a time; the rest is called in the caller's thread.
+        """`attempt` is called in threads, up to `slots` at a time, or as many as there are places for it in the queue;
+        the rest is called in the caller's thread.
 
         `on_interrupt` stops what the threads are at when the run is terminated.
         """
@@ -71,6 +79,7 @@ class Drain:
         self._not_before = 0.0
         self._on_attempt = on_attempt
         self._on_interrupt = on_interrupt
+        self._places = places_of(pipeline, transport, owner)
         self._mover = DueMover([(transport, pipeline.input_queue)])
         self._in_work: dict[Future[Attempted], Claim] = {}
         self._stopping: Drained | None = None
@@ -78,7 +87,8 @@ class Drain:
     def run(self, claims: Sequence[Claim] = ()) -> Drained:
         """Process the given claims, then all that there is; every claim is completed or released at the end.
 
-        After a failure that no message is at fault of nothing more is taken; batches in work are finished.
+        A run that finds no place in the queue ends at once. After a failure that no message is at fault of nothing more
+        is taken; batches in work are finished.
         """
         waiting = list(claims)
         deadline = time.monotonic() + self._pipeline.max_run_seconds
@@ -86,7 +96,7 @@ class Drain:
         next_look = 0.0
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix=f"{self._pipeline.name} batch")
         self._mover.run_once()
-        with self._mover, Heartbeat(self._transport.claims, self._pipeline.lease_seconds) as heartbeat:
+        with self._mover, Heartbeat(self._transport.claims, self._pipeline.lease_seconds, self._places) as heartbeat:
             for claim in waiting:
                 heartbeat.hold(claim)
             try:
@@ -98,6 +108,9 @@ class Drain:
                         self._look_around()
                         next_look = now + LOOK_AROUND_SECONDS
                     self._fill(pool, waiting, heartbeat)
+                    if self._stopping is not None:
+                        # The last batch may take long, and nothing more is looked for in the other places.
+                        self._places.keep(len(self._in_work))
                     if self._in_work:
                         waiting[:0] = self._finish_some(heartbeat)
                         idle_since = time.monotonic()
@@ -116,20 +129,36 @@ class Drain:
             finally:
                 # Also after an interrupt, which is no Exception: whoever comes next need not wait for the lease.
                 self._release([*heartbeat.held, *self._in_work.values(), *self._left_over()], heartbeat)
+                self._places.release()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _fill(self, pool: ThreadPoolExecutor, waiting: list[Claim], heartbeat: Heartbeat) -> None:
-        """Put a batch in every free slot, as far as there are batches; in one slot while the rate is limited."""
-        while len(self._in_work) < (1 if self._limit.is_on else self._slots) and time.monotonic() >= self._not_before:
-            if self._stopping is not None:
-                return
+        """Put a batch in every free slot, as far as there are batches."""
+        while self._stopping is None and time.monotonic() >= self._not_before and self._has_place():
             claim = waiting.pop(0) if waiting else self._take()
             if claim is None:
+                # One place to look for more in is enough; in the others somebody else may find work.
+                self._places.keep(len(self._in_work) + 1)
                 return
             # An unreliable batch is gone from the database once it was read: there is no lease to renew.
             if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
                 heartbeat.hold(claim)
             self._in_work[pool.submit(self._attempt, claim)] = claim
+
+    def _has_place(self) -> bool:
+        """Whether one more batch may be in work: in one slot while the rate is limited, and only in a place of its own.
+
+        Further places are asked for when all are in use, so that a run grows when there is work and another ends.
+        """
+        slots, at_work = 1 if self._limit.is_on else self._slots, len(self._in_work)
+        if at_work >= slots:
+            return False
+        if at_work < self._places.held:
+            return True
+        places = self._places.take(slots)
+        if not places and not at_work:
+            self._stopping = Drained(self._places.refusal())
+        return at_work < places
 
     def _take(self) -> Claim | None:
         return take_batch(self._pipeline, self._transport, self._owner)

@@ -42,6 +42,7 @@ class Failed:
     id: str
     error_type: str
     error: str
+    row_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,9 @@ def sort_outcomes(outcomes: Table) -> Sorted:
         return Sorted(rows, ())
     rows = rows.set_column(rows.column_names.index("error"), "error", error)
     failures: dict[str, Failed] = {}
-    for row in rows.filter(failing).select(["id", "error_type", "error"]).to_pylist():
-        failures.setdefault(row["id"], Failed(row["id"], row["error_type"] or REFUSED, row["error"]))
+    for row in rows.filter(failing).select(["id", "error_type", "error", "row_version"]).to_pylist():
+        told = (row["error_type"] or REFUSED, row["error"], row["row_version"] or 0)
+        failures.setdefault(row["id"], Failed(row["id"], *told))
     failed = pa.array(list(failures), pa.string())
     return Sorted(rows.filter(pc.invert(pc.is_in(rows["id"], failed))), tuple(failures.values()))
 
@@ -164,6 +166,7 @@ def _flat(outcomes: Table) -> Table:
     reply = pc.fill_null(of(outcome, "reply"), False)
     columns = {
         "id": of(origin, "id"),
+        "row_version": of(origin, "row_version"),
         "message_id": of(origin, "message_id"),
         "correlation_id": of(origin, "correlation_id"),
         "conversation_id": of(origin, "conversation_id"),

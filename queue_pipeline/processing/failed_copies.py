@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.envelopes import Failed
 from queue_pipeline.processing.error_message import Failure, error_message
-from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import DelayedRetry, retry_headers
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
@@ -41,8 +41,24 @@ class FailedCopies:
     delayed: int
 
 
+class Receiver(Protocol):
+    """Who processed messages: a pipeline, or whatever else receives from a queue."""
+
+    @property
+    def endpoint_name(self) -> str:
+        """What it calls itself on the wire."""
+
+    @property
+    def input_queue(self) -> str:
+        """Where the messages came from."""
+
+    @property
+    def error_queue(self) -> str:
+        """Where those go that failed."""
+
+
 def failed_copies(
-    pipeline: QueuePipeline,
+    receiver: Receiver,
     address: str,
     messages: Table,
     reasons: Mapping[str, Failure],
@@ -68,14 +84,19 @@ def failed_copies(
             continue
         told = replace(reason, data={**_told_of(row), **reason.data})
         copy = error_message(
-            headers, row["body"], told, address, pipeline.endpoint_name, now, message_id=row["message_id"]
+            headers, row["body"], told, address, receiver.endpoint_name, now, message_id=row["message_id"]
         )
         errors.add(row["message_id"], NEVER_EXPIRES, copy.headers, row["body"])
         failed.append(
             FailedMessage(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
         )
-    ready = [errors.ready(pipeline.error_queue, False), later.ready(pipeline.input_queue, True)]
+    ready = [errors.ready(receiver.error_queue, False), later.ready(receiver.input_queue, True)]
     return FailedCopies([one for one in ready if one.ids], failed, len(later.ids))
+
+
+def reasons_of(failures: Iterable[Failed]) -> dict[str, Failure]:
+    """Why messages failed, by the ids of their rows."""
+    return {one.id: Failure(one.error_type, one.error) for one in failures}
 
 
 def same_reason(messages: Table, failure: Failure) -> dict[str, Failure]:

@@ -11,11 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.batch import BatchReport
+from queue_pipeline.processing.batch_report import SLOWEST_KEPT, BatchReport
 from queue_pipeline.processing.failed_copies import FailedMessage
 from queue_pipeline.processing.recovery import Attempted
 
-SLOWEST_KEPT = 5
 FAILED_KEPT = 20
 
 
@@ -81,7 +80,7 @@ class RunFigures:
             self.transform_seconds += report.transform_seconds
             self.complete_seconds += report.complete_seconds
             self.failures = [*self.failures, *report.failed][:FAILED_KEPT]
-            self.slowest = slowest([*self.slowest, *_slowest_of(report)])
+            self.slowest = slowest([*self.slowest, *report.slowest])
             self._latencies.append(pc.cast(report.latencies, pa.float32()))
             self._last = time.monotonic()
 
@@ -109,10 +108,3 @@ class RunFigures:
 def slowest(candidates: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """The messages that took longest."""
     return sorted(candidates, key=lambda one: -one[1])[:SLOWEST_KEPT]
-
-
-def _slowest_of(report: BatchReport) -> list[tuple[str, float]]:
-    table = pa.table({"id": report.ids, "seconds": report.latencies})
-    table = table.filter(pc.is_valid(table["seconds"]))
-    chosen = pc.select_k_unstable(table, SLOWEST_KEPT, [("seconds", "descending")])
-    return [(row["id"], row["seconds"]) for row in table.take(chosen).to_pylist()]

@@ -1,4 +1,4 @@
-"""Keeps the leases of claims in work alive for as long as their process is."""
+"""Keeps the leases of claims in work, and of the places that they have, alive for as long as their process is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import TracebackType
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
+from queue_pipeline.transport.receivers import Places
 
 BEATS_PER_LEASE = 3
 """So many times in a lease it is renewed: two may fail before the batch is another's."""
@@ -17,10 +18,11 @@ logger = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """A thread that renews the claims that were given to it; a context manager."""
+    """A thread that renews the claims that were given to it, and a run's places; a context manager."""
 
-    def __init__(self, claims: Claims, lease_seconds: float) -> None:
+    def __init__(self, claims: Claims, lease_seconds: float, places: Places | None = None) -> None:
         self._claims = claims
+        self._places = places
         self._lease = lease_seconds
         self._held: dict[str, Claim] = {}
         self._lock = threading.Lock()
@@ -44,7 +46,12 @@ class Heartbeat:
             return list(self._held.values())
 
     def beat(self) -> None:
-        """Renew every held claim once; one that is lost is dropped, and its batch fails at completion."""
+        """Renew the places and every held claim once; a lost claim is dropped, and its batch fails at completion."""
+        if self._places is not None:
+            try:
+                self._places.renew()
+            except QueuePipelineError as error:
+                logger.warning("the lease of a run's places could not be renewed: %s", error)
         for claim in self.held:
             try:
                 self._claims.renew(claim, self._lease)

@@ -19,6 +19,24 @@ ORIGIN_FIELDS = ("row_version", "id", "message_id", "correlation_id", "conversat
 FITS = "fits"
 
 
+def described(frame: DataFrame, attempt: int, body_schema: Any = None, *further: str) -> DataFrame:
+    """The columns of messages as a transform sees them, and further ones as they are."""
+    origin = F.struct(*ORIGIN_FIELDS)
+    columns = [
+        origin.alias(ORIGIN),
+        F.col("id"),
+        F.col("row_version"),
+        F.col("message_type"),
+        F.from_json("headers", "map<string,string>").alias("headers"),
+        F.col("body"),
+        F.col("enqueued"),
+        F.lit(attempt).alias("attempt"),
+        *(F.col(name) for name in further),
+    ]
+    selected = frame.select(*columns)
+    return selected if body_schema is None else with_payload(selected, body_schema)
+
+
 @contextlib.contextmanager
 def messages_frame(
     spark: SparkSession, messages: pa.Table, attempt: int, body_schema: Any = None
@@ -33,21 +51,8 @@ def messages_frame(
     # A Connect server unpacks a frame made of data again for every question about it; a view it unpacks once.
     view = f"queue_pipeline_{uuid.uuid4().hex}"
     spark.createDataFrame(messages).createTempView(view)
-    frame = spark.table(view)
-    origin = F.struct(*ORIGIN_FIELDS)
-    columns = [
-        origin.alias(ORIGIN),
-        F.col("id"),
-        F.col("row_version"),
-        F.col("message_type"),
-        F.from_json("headers", "map<string,string>").alias("headers"),
-        F.col("body"),
-        F.col("enqueued"),
-        F.lit(attempt).alias("attempt"),
-    ]
-    selected = frame.select(*columns)
     try:
-        yield selected if body_schema is None else with_payload(selected, body_schema)
+        yield described(spark.table(view), attempt, body_schema)
     finally:
         # It ends with the session at the latest; a server that is gone is told by what failed before.
         with contextlib.suppress(PySparkException):

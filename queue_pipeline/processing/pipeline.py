@@ -17,7 +17,11 @@ SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0
 LONGEST_NAME = 60
 
+EXECUTOR_MESSAGES = 50_000
+EXECUTOR_BYTES = 64 * 1024 * 1024
+
 ConcurrencyPolicy = Literal["pending", "ramp_up", "fixed"]
+Travel = Literal["auto", "driver", "executors"]
 
 
 class Output(BaseModel):
@@ -56,6 +60,15 @@ class QueuePipeline(BaseModel):
 
     batch_messages: int = Field(default=10_000, ge=1, le=1_000_000)
     batch_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=2 * 1024**3)
+    travel: Travel = Field(
+        default="auto", description="how batches reach Spark: through the driver, or read and staged by executors"
+    )
+    executor_messages: int = Field(
+        default=EXECUTOR_MESSAGES, ge=1, description="from so many messages on, a batch is left to the executors"
+    )
+    executor_bytes: int = Field(
+        default=EXECUTOR_BYTES, ge=1, description="from so many bytes on, a batch is left to the executors"
+    )
     max_concurrency: int = Field(default=2, ge=1, le=64, description="batches in work at once, over all runs")
     batches_per_run: int | None = Field(
         default=None, ge=1, le=64, description="batches in work at once in one run; as many as are allowed in all"
@@ -138,6 +151,11 @@ class QueuePipeline(BaseModel):
             )
         if self.audit_time_to_live is not None and self.audit_queue is None:
             raise ValueError("audit_time_to_live: there is no audit_queue for it; name one, or leave it out")
+        if self.travel == "executors" and self.transaction_mode is TransactionMode.UNRELIABLE:
+            raise ValueError(
+                "travel: executors read a batch from its claim, which transaction_mode unreliable ends first; choose "
+                "another mode, or leave travel out"
+            )
         self._check_retries()
         if unknown := sorted(literal_destinations(self.transform) - set(names)):
             raise ValueError(

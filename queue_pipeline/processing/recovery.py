@@ -9,16 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from queue_pipeline.processing.batch import BatchProcessor, BatchReport
+from queue_pipeline.processing.batch import BatchProcessor
+from queue_pipeline.processing.batch_report import BatchReport
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.error_message import Failure
 from queue_pipeline.processing.errors import AbandonedError, SparkLostError, SparkUnavailableError
 from queue_pipeline.processing.exception_text import describe, error_types
+from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
 from queue_pipeline.processing.recoverability import DelayedRetry, Step, delayed_retry, next_step
 from queue_pipeline.processing.spark_errors import is_plumbing, is_spark_error
 from queue_pipeline.processing.transforming import Transformer
+from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
@@ -26,6 +29,7 @@ from queue_pipeline.transport.errors import (
     DatabaseUnavailableError,
     LayoutChangedError,
     QueueNotFoundError,
+    StagedLostError,
     TableNotFoundError,
     TransientDatabaseError,
     UniqueIndexMissingError,
@@ -40,6 +44,7 @@ NOBODYS_FAULT = (
     DatabaseUnavailableError,
     LayoutChangedError,
     SparkUnavailableError,
+    StagedLostError,
     TableNotFoundError,
     TransientDatabaseError,
     UniqueIndexMissingError,
@@ -70,12 +75,19 @@ class Recovery:
     halving of its batch is decided, so that the claim's count is the message's own.
     """
 
-    def __init__(self, pipeline: QueuePipeline, transport: QueueTransport, transformer: Transformer) -> None:
+    def __init__(
+        self,
+        pipeline: QueuePipeline,
+        transport: QueueTransport,
+        transformer: Transformer,
+        executors: Executors | None = None,
+    ) -> None:
+        """With `executors`, large batches are theirs."""
         self._pipeline = pipeline
         self._policy = pipeline.retries
         self._transport = transport
         self._transformer = transformer
-        self._processor = BatchProcessor(pipeline, transport, transformer)
+        self._processor = BatchProcessor(pipeline, transport, transformer, executors)
         address = transport.resolve(pipeline.input_queue).canonical
         self.limit = RateLimit(self._policy, transport.failures, address)
         self._stopped = threading.Event()
@@ -93,22 +105,29 @@ class Recovery:
             return self._attempt_unreliable(claim)
         if claim.failures and (told := self._see_to_abandoned(claim)):
             return told
-        batch = self._processor.read(claim)
-        ranges = batch.came_back
-        if ranges and not _is_all(batch, ranges):
+        batch = None if self._processor.goes_to_executors(claim) else self._processor.read(claim)
+        if suspects := self._came_back(claim, batch):
             # Whoever failed before is suspect: the others need not fail with it.
-            return Attempted(again=self._transport.claims.separate(claim, ranges))
+            return Attempted(again=self._transport.claims.separate(claim, suspects))
         self._transport.claims.begin(claim)
         try:
-            report = self._processor.work(batch)
+            report = self._processor.work(batch) if batch else self._processor.work_by_executors(claim)
         except (ClaimLostError, *NOBODYS_FAULT):
             raise
         except Exception as error:
             if self._stopped.is_set() or self._is_missing_queue(error):
                 raise
-            return self._recover(batch, error)
+            return self._recover(claim, error, batch)
         self._succeeded()
         return Attempted([report])
+
+    def _came_back(self, claim: Claim, batch: ClaimedBatch | None) -> list[tuple[int, int]]:
+        """Messages that failed before and came back after a delay, unless all of them did; as ranges."""
+        if batch is not None:
+            ranges = batch.came_back
+            return [] if ranges and _is_all(batch, ranges) else ranges
+        marked = self._transport.claims.marked(claim, wire.quote(wire.RETRIES))
+        return [] if len(marked) == claim.messages else _ranges(marked)
 
     def _see_to_abandoned(self, claim: Claim) -> Attempted | None:
         """What is due for a batch that failed in the hands of others, before it is tried here; None: try it."""
@@ -123,33 +142,34 @@ class Recovery:
             f"{claim.messages:,} message(s) of {claim.queue} failed {claim.failures} times; the last that is known: "
             f"{known[0] if known and known[0] else 'nothing'}; see the log of the run that had it"
         )
-        return self._see_to(self._processor.read(claim), abandoned, for_all=for_all)
+        return self._see_to(claim, abandoned, None, for_all=for_all)
 
-    def _recover(self, batch: ClaimedBatch, error: Exception) -> Attempted:
+    def _recover(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
+        """See to a batch that failed; what executors read is not at hand here."""
         try:
             for_all = self._is_for_all(error)
             if for_all and not CODE_AT_FAULT.isdisjoint(error_types(error)):
                 # It stays so until somebody mends the code, and until then the messages are best kept where they are.
                 raise error
-            claim, in_a_row = self._transport.claims.fail(batch.claim, f"{type(error).__name__}: {error}")
+            claim, in_a_row = self._transport.claims.fail(claim, f"{type(error).__name__}: {error}")
             self.limit.failed(in_a_row)
             if (is_spark_error(error) or is_plumbing(error)) and not self._transformer.answers():
                 raise SparkLostError(
                     f"Spark went away while it worked on {claim.messages:,} message(s) of {claim.queue}; the next run "
                     f"tries again{', in halves' if claim.messages > 1 else ''} ({type(error).__name__}: {error})"
                 ) from error
-            return self._see_to(replace(batch, claim=claim), error, for_all=for_all and claim.messages > 1)
+            return self._see_to(claim, error, batch, for_all=for_all and claim.messages > 1)
         except (ClaimLostError, SparkLostError):
             raise
         except Exception as trouble:
             if trouble is error:
                 raise
-            first = batch.messages["id"][0].as_py() if batch.messages.num_rows else batch.claim.claim_id
+            first = batch.messages["id"][0].as_py() if batch and batch.messages.num_rows else claim.claim_id
             logger.critical("Failed to execute recoverability policy for message with native ID: `%s`", first)
             raise
 
-    def _see_to(self, batch: ClaimedBatch, error: Exception, *, for_all: bool) -> Attempted:
-        claim, failure = batch.claim, describe(error)
+    def _see_to(self, claim: Claim, error: Exception, batch: ClaimedBatch | None, *, for_all: bool) -> Attempted:
+        failure = describe(error)
         unrecoverable = self._policy.is_unrecoverable(error_types(error))
         step = next_step(self._policy, claim.messages, claim.failures, for_all=for_all, unrecoverable=unrecoverable)
         if step is Step.SPLIT:
@@ -163,8 +183,9 @@ class Recovery:
                 return None
             return delayed_retry(self._policy, headers, now, unrecoverable=unrecoverable)
 
+        messages = replace(batch, claim=claim) if batch else self._processor.read(claim)
         return Attempted(
-            [self._processor.give_up(batch, failure, retry)], (), failure, step, error if for_all else None
+            [self._processor.give_up(messages, failure, retry)], (), failure, step, error if for_all else None
         )
 
     def _attempt_unreliable(self, claim: Claim) -> Attempted:
@@ -236,3 +257,14 @@ def _kind(error: Exception) -> tuple[str, str]:
 def _is_all(batch: ClaimedBatch, ranges: Sequence[tuple[int, int]]) -> bool:
     rows = batch.messages["row_version"]
     return list(ranges) == [(rows[0].as_py(), rows[-1].as_py())]
+
+
+def _ranges(row_versions: Sequence[int]) -> list[tuple[int, int]]:
+    """Numbers in order as ranges of those that follow one another."""
+    ranges: list[tuple[int, int]] = []
+    for version in row_versions:
+        if ranges and ranges[-1][1] == version - 1:
+            ranges[-1] = (ranges[-1][0], version)
+        else:
+            ranges.append((version, version))
+    return ranges

@@ -11,6 +11,7 @@ import sys
 from urllib.parse import urlsplit
 
 from queue_pipeline.processing.errors import SparkUnavailableError
+from queue_pipeline.processing.spark_setting import master_addresses
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 DEFAULT_CONNECT_PORT = 15002
@@ -24,12 +25,13 @@ def prepare_environment() -> None:
 
 
 def check_reachable(config: dict[str, str]) -> None:
-    """Fail within seconds where Spark cannot be there: no Java, or no server behind the address."""
+    """Fail within seconds where Spark cannot be there: no Java, or nobody behind the address."""
     remote = config.get("spark.remote", "")
     if remote.startswith("sc://"):
         _check_server(remote)
     else:
-        _check_java()
+        check_java()
+        _check_master(config.get("spark.master", ""))
 
 
 def _check_server(remote: str) -> None:
@@ -44,7 +46,25 @@ def _check_server(remote: str) -> None:
         ) from None
 
 
-def _check_java() -> None:
+def _check_master(master: str) -> None:
+    """A driver would try for a minute to register; of several masters one has to be there."""
+    problems = []
+    for host, port in master_addresses(master):
+        try:
+            socket.create_connection((host, port), CONNECT_TIMEOUT_SECONDS).close()
+        except OSError as error:
+            problems.append(f"{host}:{port} ({error})")
+        else:
+            return
+    if problems:
+        raise SparkUnavailableError(
+            f"no Spark master answers at {', '.join(problems)}; start it (one on this machine: scripts/cluster start), "
+            "or correct QUEUE_PIPELINE_SPARK (spark.master of the spark resource)"
+        )
+
+
+def check_java() -> None:
+    """Fail where there is no Java that Spark can run on."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not os.path.exists(java):

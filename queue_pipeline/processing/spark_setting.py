@@ -1,14 +1,16 @@
-"""The one setting that names Spark, and the configuration that it stands for."""
+"""The settings that name Spark, and the configuration that they stand for."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from queue_pipeline.transport.errors import ConfigurationError
 
 ENVIRONMENT_VARIABLE = "QUEUE_PIPELINE_SPARK"
+PROPERTIES_VARIABLE = "QUEUE_PIPELINE_SPARK_CONF"
 DEFAULT = "warm:local[*]"
 FORMS = (
     "warm:local[*] (a local server that stays up between runs), local[*], spark://host:7077, yarn, "
@@ -17,12 +19,60 @@ FORMS = (
 DRIVER_MEMORY = "2g"
 
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s)://.+|yarn|local-cluster\[.+\]")
+_KEY = re.compile(r"spark(\.[A-Za-z0-9_/-]+)+")
+# Given here they would be ignored, or quietly point somewhere else than the setting says.
+_ELSEWHERE = {
+    "spark.master": ENVIRONMENT_VARIABLE,
+    "spark.remote": ENVIRONMENT_VARIABLE,
+    "spark.local.connect.reuse": f"{ENVIRONMENT_VARIABLE}, as warm:…",
+    "spark.pyspark.python": "PYSPARK_PYTHON",
+    "spark.pyspark.driver.python": "PYSPARK_DRIVER_PYTHON",
+}
 
 
 def spark_config(setting: str | None = None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The Spark properties of a setting; without one, of the environment, else of the default."""
     environment = os.environ if environment is None else environment
     chosen = setting or environment.get(ENVIRONMENT_VARIABLE) or DEFAULT
+    return {**_properties_of(chosen), **further_properties(environment.get(PROPERTIES_VARIABLE) or "")}
+
+
+def further_properties(text: str) -> dict[str, str]:
+    """Properties as somebody typed them: `key=value`, separated by semicolons or line ends."""
+    found: dict[str, str] = {}
+    for pair in re.split(r"[;\n]", text):
+        if not (pair := pair.strip()):
+            continue
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not _KEY.fullmatch(key):
+            problem = "is not key=value with a key such as spark.executor.memory"
+        elif key in _ELSEWHERE:
+            problem = f"does not belong there; set {_ELSEWHERE[key]}"
+        elif key in found:
+            problem = "is there twice; give each property once"
+        else:
+            found[key] = value
+            continue
+        raise ConfigurationError(f"{PROPERTIES_VARIABLE} holds {pair!r}, which {problem}")
+    return found
+
+
+def master_addresses(master: str) -> list[tuple[str, int]]:
+    """Host and port of each master of a standalone cluster: spark://one:7077,two:7077; none for any other setting."""
+    if not master.startswith("spark://"):
+        return []
+    try:
+        addresses = [urlsplit(f"spark://{one}") for one in master.removeprefix("spark://").split(",")]
+        found = [(address.hostname, address.port) for address in addresses]
+    except ValueError:
+        found = [(None, None)]
+    named = [(host, port) for host, port in found if host and port]
+    if len(named) < len(found):
+        raise ConfigurationError(f"{ENVIRONMENT_VARIABLE} is {master!r}; a master is spark://host:7077, with its port")
+    return named
+
+
+def _properties_of(chosen: str) -> dict[str, str]:
     if chosen.startswith("sc://"):
         return {**SESSION, "spark.remote": chosen}
     warm = chosen.startswith("warm:")
@@ -30,9 +80,17 @@ def spark_config(setting: str | None = None, environment: Mapping[str, str] | No
     if not _MASTER.fullmatch(master) or (warm and not master.startswith("local")):
         raise ConfigurationError(f"{ENVIRONMENT_VARIABLE} is {chosen!r}; use one of: {FORMS}")
     if warm:
-        return {**SESSION, **LOCAL, "spark.remote": master, "spark.local.connect.reuse": "true"}
-    local = LOCAL if master.startswith("local") else {}
-    return {**SESSION, **local, "spark.master": master, "spark.app.name": "queue_pipeline"}
+        return {**SESSION, **DRIVER, **LOOPBACK, "spark.remote": master, "spark.local.connect.reuse": "true"}
+    driver = {**DRIVER, **(LOOPBACK if _stays_here(master) else CLUSTER)}
+    return {**SESSION, **driver, "spark.master": master, "spark.app.name": "queue_pipeline"}
+
+
+def _stays_here(master: str) -> bool:
+    """Whether executors reach the driver by the loopback address."""
+    if master.startswith("local"):
+        return True
+    addresses = master_addresses(master)
+    return bool(addresses) and all(host == "localhost" or host.startswith("127.") for host, _ in addresses)
 
 
 SESSION = {
@@ -45,10 +103,17 @@ SESSION = {
     # Batches arrive as local relations; this rule would compute on them while planning, in one thread.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }
-LOCAL = {
+DRIVER = {
     "spark.driver.memory": DRIVER_MEMORY,
-    "spark.ui.enabled": "false",
     "spark.sql.ui.retainedExecutions": "10",
+}
+LOOPBACK = {
+    # Spark's UI would listen on every address of the machine, whatever the driver is bound to.
+    "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+}
+CLUSTER = {
+    # Any port: the seventeenth driver of a machine finds none from 4040 on and would not start. The master links to it.
+    "spark.ui.port": "0",
 }

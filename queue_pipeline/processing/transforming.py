@@ -13,13 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.body.schema import BodySchema, parse_body
 from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
 from queue_pipeline.processing.contract import Returned, check_returned
-from queue_pipeline.processing.envelopes import Failed, Sending, Sorted, envelopes, sort_outcomes
-from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort_outcomes
 from queue_pipeline.processing.messages_frame import FITS, messages_frame
+from queue_pipeline.processing.outcome_checks import check_lifetimes, check_origins, check_outputs
 from queue_pipeline.processing.outcomes import Append, Merge
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.ready import ReadyMessages
@@ -106,7 +105,7 @@ def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: Claimed
         returned = check_returned(pipeline, readable, pipeline.transform(readable))
         # Planning takes longer than computing on a small batch, and one thread a query.
         with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
-            tables = [others.submit(_rows, table) for table in returned.tables]
+            tables = [others.submit(table_rows, table) for table in returned.tables]
             ready, failures = _collect(pipeline, batch, returned, sending)
             rows = tuple(table.result() for table in tables)
         return Transformed(ready, [*(bodies.refused() if bodies else ()), *failures], rows)
@@ -135,11 +134,18 @@ class _Bodies:
         # A classic session would wait for ever for the counts of a frame that was never executed.
         if is_remote() and self._seen.get == {"messages": self._messages, "problems": 0}:
             return []
-        problem = F.coalesce(parse_body(self._schema, F.col("body")).problem, F.lit("the body does not fit its schema"))
-        refused = self._frame.where(~F.col(FITS)).select("id", "body")
-        rows: Table = refused.select("id", problem.alias("problem")).toArrow()
-        pairs = zip(rows["id"].to_pylist(), rows["problem"].to_pylist(), strict=True)
-        return [Failed(message_id, UNREADABLE_BODY, problem) for message_id, problem in pairs]
+        return misfits(self._frame, self._schema)
+
+
+def misfits(frame: DataFrame, schema: BodySchema) -> list[Failed]:
+    """The messages of a frame whose bodies do not fit the schema, with what is wrong in words."""
+    problem = F.coalesce(parse_body(schema, F.col("body")).problem, F.lit("the body does not fit its schema"))
+    refused = frame.where(~F.col(FITS)).select("id", "row_version", "body")
+    rows: Table = refused.select("id", problem.alias("problem"), "row_version").toArrow()
+    columns = (rows[name].to_pylist() for name in ("id", "problem", "row_version"))
+    return [
+        Failed(message_id, UNREADABLE_BODY, told, version) for message_id, told, version in zip(*columns, strict=True)
+    ]
 
 
 def _collect(
@@ -149,43 +155,13 @@ def _collect(
     if returned.outcomes is None:
         return [], []
     outcomes = sort_outcomes(returned.outcomes.toArrow())
-    _check_origins(pipeline, batch, outcomes)
-    _check_destinations(pipeline, outcomes.sends)
-    _check_lifetimes(pipeline, outcomes.sends)
+    check_origins(pipeline.name, batch.messages, outcomes)
+    check_outputs(pipeline.name, [output.queue for output in pipeline.output_queues], outcomes.sends)
+    check_lifetimes(pipeline.name, outcomes.sends)
     return envelopes(outcomes.sends, sending), list(outcomes.failures)
 
 
-def _check_origins(pipeline: QueuePipeline, batch: ClaimedBatch, outcomes: Sorted) -> None:
-    ids = pa.chunked_array([*outcomes.sends["id"].chunks, [failed.id for failed in outcomes.failures]], pa.string())
-    strangers = ids.filter(pc.invert(pc.is_in(ids, batch.messages["id"])))
-    if len(strangers):
-        raise TransformError(
-            f"pipeline {pipeline.name}: {len(strangers)} of the transform's results belong to no message of the batch "
-            f"(id {strangers[0].as_py()}); keep origin or id as they are, and take F.min('origin') for a group"
-        )
-
-
-def _check_destinations(pipeline: QueuePipeline, sends: Table) -> None:
-    named = sends.filter(pc.invert(sends["reply"]))["destination"]
-    known = {output.queue for output in pipeline.output_queues}
-    unknown = sorted(str(name) for name in set(pc.unique(named).to_pylist()) - known)
-    if unknown:
-        raise TransformError(
-            f"pipeline {pipeline.name}: the transform sends to {', '.join(unknown)}, which is not among its "
-            f"output_queues ({', '.join(sorted(known)) or 'none'}); add it there, or correct the name"
-        )
-
-
-def _check_lifetimes(pipeline: QueuePipeline, sends: Table) -> None:
-    both = sends.filter(pc.and_(pc.is_valid(sends["delay"]), pc.is_valid(sends["time_to_live"])))
-    if both.num_rows:
-        raise TransformError(
-            f"pipeline {pipeline.name}: a result of message {both['id'][0].as_py()} has a delay and a time to live; "
-            "delayed delivery with a time to live is not supported: give one or the other"
-        )
-
-
-def _rows(table: Append | Merge) -> TableRows:
+def table_rows(table: Append | Merge) -> TableRows:
     """Rows for a table of the user's own."""
     collected = table.rows.toArrow()
     names = tuple(collected.column_names)

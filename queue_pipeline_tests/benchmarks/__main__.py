@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from queue_pipeline_tests.benchmarks import latency, pipeline, transport
+from queue_pipeline_tests.benchmarks import latency, pipeline, scale, transport
 from queue_pipeline_tests.benchmarks.plan import FULL_ROWS, QUICK_ROWS, Plan, make_plan
 from queue_pipeline_tests.benchmarks.report import Report
 
@@ -16,6 +16,7 @@ PARTS: dict[str, Callable[[Plan, Report], None]] = {
     "transport": transport.run,
     "pipeline": pipeline.run,
     "latency": latency.run,
+    "scale": scale.run,
 }
 
 

@@ -26,12 +26,14 @@ class Plan:
     side_rounds: int = 3
     """Of what stands alone and has no peer to be paired with."""
     warm_up_rows: int = 10_000
+    growth: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    """Backlogs that are worked off by executors."""
 
 
 def make_plan(*, quick: bool, rows: int | None = None) -> Plan:
     """The full plan, or one that takes about a minute a part; `rows` is how many messages are moved."""
     if quick:
-        return Plan(rows=rows or QUICK_ROWS, rounds=3, peek_backlog=200_000, side_rounds=1)
+        return Plan(rows=rows or QUICK_ROWS, rounds=3, peek_backlog=200_000, side_rounds=1, growth=(10_000, 50_000))
     return Plan(rows=rows or FULL_ROWS)
 
 

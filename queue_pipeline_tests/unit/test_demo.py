@@ -1,15 +1,11 @@
-"""The demo's decisions: where it keeps things, what it counts, and what it ends."""
+"""The demo's decisions: where it keeps things, what it counts, and whose UI it looks at."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,13 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.demo import processes
 from queue_pipeline.demo.command import main
 from queue_pipeline.demo.dagster_ui import DagsterUi, Run, free_port
 from queue_pipeline.demo.figures import Figures
-from queue_pipeline.demo.processes import Processes
-from queue_pipeline.demo.workplace import DemoError, Workplace, tail
-from queue_pipeline_tests.support.waiting import eventually
+from queue_pipeline.demo.workplace import DemoError, Workplace
 
 
 def test_a_demo_has_a_database_a_dagster_and_a_spark_of_its_own(tmp_path: Path) -> None:
@@ -145,53 +138,24 @@ def test_a_run_is_over_when_it_ended(status: str, over: bool) -> None:
     assert Run("abc", status).is_over is over
 
 
-# A child that a parent leaves behind in a session of its own, and that does not mind being asked to end.
-STUBBORN = """
-import signal, subprocess, sys, time
-if len(sys.argv) > 1:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)
-subprocess.Popen([sys.executable, __file__, "child"], start_new_session=True)
-time.sleep(600)
-"""
-
-
 @pytest.fixture
-def stubborn(tmp_path: Path) -> list[str]:
-    script = tmp_path / "stubborn.py"
-    script.write_text(STUBBORN)
-    return [sys.executable, str(script)]
+def signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
-def test_descendants_are_ended_wherever_they_went(
-    tmp_path: Path, stubborn: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("signals")
+def test_a_cluster_that_is_named_and_not_there_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(processes, "STERN_SECONDS", 1.0)
-    ours = Processes(tmp_path, os.environ)
-    started = ours.start(stubborn, tmp_path / "log")
-    eventually(lambda: len(ours.alive()) == 2)
-    assert ours.end() == []
-    assert ours.alive() == []
-    assert started.returncode == -signal.SIGINT
-
-
-def test_who_is_to_stay_stays_and_strangers_are_not_touched(tmp_path: Path) -> None:
-    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
-    ours = Processes(tmp_path, os.environ)
-    kept = ours.start(sleeper, tmp_path / "log", marked=False)
-    with subprocess.Popen(sleeper) as stranger:
-        assert ours.alive() == []
-        began = time.monotonic()
-        assert ours.end() == []
-        assert time.monotonic() - began < processes.POLITE_SECONDS
-        assert stranger.poll() is None
-        stranger.kill()
-    assert kept.poll() is not None
-
-
-def test_the_end_of_a_log_is_what_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text("\n".join(map(str, range(100))))
-    assert tail(tmp_path / "log", 2) == "98\n99"
-    assert tail(tmp_path / "missing") == ""
+    monkeypatch.setenv("QUEUE_PIPELINE_SPARK", "sc://127.0.0.1:1/;token=hush")
+    assert main(["--once", "--messages", "1", "--folder", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    assert "demo: Spark is sc://127.0.0.1:1/, as QUEUE_PIPELINE_SPARK says" in told.out
+    assert "the Spark Connect server at 127.0.0.1:1 does not answer" in told.err
+    assert "hush" not in told.out + told.err
 
 
 @pytest.mark.parametrize(
@@ -202,11 +166,7 @@ def test_the_end_of_a_log_is_what_is_shown(tmp_path: Path) -> None:
         (["--nonsense"], "no such option"),
     ],
 )
+@pytest.mark.usefixtures("signals")
 def test_what_cannot_be_done_is_said(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        assert main(arguments) == 2
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    assert main(arguments) == 2
     assert told in capsys.readouterr().err.lower()

@@ -146,6 +146,44 @@ def test_no_run_is_requested_while_as_many_are_in_flight_as_are_allowed(sqlite, 
     assert told(result) == "orders: 5 messages wait, 4 receivers at work"
 
 
+def occupy(transport, owner, places, most=4):
+    assert transport.receivers.take(transport.resolve("orders"), owner, places, most, 300) == places
+
+
+def test_what_other_machines_have_in_work_is_counted_and_told(backend, queues, instance):
+    fill(queues, 5)
+    occupy(queues, "run elsewhere", 2, most=2)
+    result = peek(backend, instance)
+    assert requested(result) == []
+    assert told(result) == "orders: 5 messages wait, 2 receivers at work, 2 of them on other machines"
+    queues.receivers.release(queues.resolve("orders"), "run elsewhere", keep=1)
+    assert [tags[names.SLOTS_TAG] for _, tags in requested(peek(backend, instance))] == ["1"]
+    queues.receivers.release_owner("run elsewhere")
+    assert [tags[names.SLOTS_TAG] for _, tags in requested(peek(backend, instance))] == ["2"]
+
+
+def test_a_run_and_its_places_are_counted_once(backend, queues, instance):
+    fill(queues, 5)
+    declared = pipelines.declare(max_concurrency=6, batch_messages=1)
+    run = add_run(instance, STATUS.STARTED, slots=3)
+    occupy(queues, names.owner(run.run_id), 2, most=6)
+    assert [tags[names.SLOTS_TAG] for _, tags in requested(peek(backend, instance, declared))] == ["3"]
+    occupy(queues, "run elsewhere", 3, most=6)
+    result = peek(backend, instance, declared)
+    assert requested(result) == []
+    assert told(result) == "orders: 5 messages wait, 6 receivers at work, 3 of them on other machines"
+
+
+def test_a_run_without_the_tag_of_its_pipeline_is_counted_by_its_places(backend, queues, instance):
+    """A person materialized the asset: Dagster starts such a run under a job of its own."""
+    fill(queues, 5)
+    run = add_run(instance, STATUS.STARTED, pipeline="another", slots=1)
+    occupy(queues, names.owner(run.run_id), 2, most=2)
+    result = peek(backend, instance)
+    assert requested(result) == []
+    assert told(result) == "orders: 5 messages wait, 2 receivers at work"
+
+
 def test_a_run_that_cannot_be_alive_any_more_is_not_counted(sqlite, instance, monkeypatch):
     transport = sqlite.transport()
     transport.install("orders", plain_queues=["billing", "error"])
@@ -306,6 +344,9 @@ def test_what_an_ended_run_still_holds_is_let_go(backend, queues, instance, endi
     run = add_run(instance, STATUS.FAILURE if ending == "failed" else STATUS.CANCELED)
     queues.claim("orders", names.owner(run.run_id), 2)
     queues.claim("orders", "run of another", 2)
+    occupy(queues, names.owner(run.run_id), 2)
+    occupy(queues, "run of another", 1)
     released(backend, instance, f"release_claims_of_{ending}_runs", run)
     assert sorted(claim.owner or "" for claim in queues.claims.list()) == ["", "run of another"]
+    assert queues.receivers.held(queues.resolve("orders")) == {"run of another": 1}
     released(backend, instance, f"release_claims_of_{ending}_runs", run)

@@ -10,7 +10,7 @@ import pytest
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX
+from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, RECEIVERS_TABLE
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.killed_run import KILLED, LEDGER, POISON, STEPS, Children, Run, drain, kinds
 
@@ -46,6 +46,7 @@ class Shop:
     def release(self, owner: str) -> None:
         """End what the dead held, as the sensor of failed runs does."""
         self.transport.claims.release_owner(owner, failed=True)
+        self.transport.receivers.release_owner(owner)
 
     def let_the_lease_be_over(self, owner: str) -> None:
         """Nobody noticed that the owner died, and the time of its lease has passed."""
@@ -54,8 +55,8 @@ class Shop:
             "postgresql": "lease_until = now() - interval '1 second'",
             "sqlserver": "LeaseUntil = DATEADD(second, -1, SYSUTCDATETIME())",
         }[self.backend.name]
-        claims = self.transport.book.own(CLAIMS_TABLE).qualified
-        self._sql(f"UPDATE {claims} SET {past} WHERE Owner = ?", (owner,))
+        for table in (CLAIMS_TABLE, RECEIVERS_TABLE):
+            self._sql(f"UPDATE {self.transport.book.own(table).qualified} SET {past} WHERE Owner = ?", (owner,))
 
     def let_the_delay_be_over(self) -> None:
         """Delayed messages are due: the next run moves them."""

@@ -252,6 +252,26 @@ def test_a_full_house_starts_nothing_and_says_who_is_at_work():
     assert outcome.said == ("orders: 1,000 or more messages wait, 2 receivers at work",)
 
 
+def test_receivers_on_other_machines_count_and_are_told():
+    world = World(waiting={"orders": 1_000}, working={"orders": Runs(2, elsewhere=2)})
+    outcome = world.tick(pipeline(), budget=3)
+    assert outcome.starts == ()
+    assert outcome.said == ("orders: 1,000 messages wait, 2 receivers at work, 2 of them on other machines",)
+    world.working["orders"] = Runs(1, elsewhere=1)
+    outcome = world.tick(pipeline())
+    assert [start.slots for start in outcome.starts] == [1]
+    assert outcome.said == ("orders: 1,000 messages wait, 1 receivers at work, 1 of them on other machines",)
+
+
+@pytest.mark.parametrize(("receivers", "elsewhere", "starts"), [(0, 0, 0), (1, 1, 0), (2, 1, 1), (1, 0, 1)])
+def test_work_on_other_machines_does_not_shorten_the_wait_after_runs_that_failed_here(receivers, elsewhere, starts):
+    world = World(waiting={"orders": 5})
+    world.working["orders"] = Runs(receivers, 4, world.time, elsewhere=elsewhere)
+    outcome = world.tick(pipeline(max_concurrency=4), budget=2)
+    assert len(outcome.starts) == starts
+    assert ("the last 4 runs failed" in outcome.said[0]) is (not starts)
+
+
 @settings(deadline=None)
 @given(
     st.sampled_from(["pending", "ramp_up", "fixed"]),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from queue_pipeline.processing.claimed_batch import SCHEMA, decode_all, parse_timestamps, prepare
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claim_reader import SCHEMA as READ
+from queue_pipeline.transport.claimed_columns import SCHEMA as READ
 
 GOOD = ["{}", '{"a":"b"}', '{"a":"b","c":"d"}', ' {"a" : "b"} ', '{"a":null}', "", '{"a":"},{"}', '{"a":"\\u00e9/"}']
 BAD = [

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.orchestration.metadata import of_run, sentence
-from queue_pipeline.processing.batch import BatchReport
+from queue_pipeline.processing.batch_report import SLOWEST_KEPT, BatchReport
 from queue_pipeline.processing.failed_copies import FailedMessage
-from queue_pipeline.processing.figures import FAILED_KEPT, SLOWEST_KEPT, RunFigures, slowest
+from queue_pipeline.processing.figures import FAILED_KEPT, RunFigures, slowest
 
 
 def report(latencies=(), *, sent=0, failed=0, attempt=1, expired=0, table_rows=0, name="c"):
-    ids = pa.chunked_array([pa.array([f"{name}{at}" for at in range(len(latencies))], pa.string())])
+    known = [(f"{name}{at}", seconds) for at, seconds in enumerate(latencies) if seconds is not None]
     return BatchReport(
         claim_id=name,
         attempt=attempt,
@@ -25,8 +25,8 @@ def report(latencies=(), *, sent=0, failed=0, attempt=1, expired=0, table_rows=0
         read_seconds=0.25,
         transform_seconds=0.5,
         complete_seconds=0.125,
-        ids=ids,
         latencies=pa.chunked_array([pa.array(latencies, pa.float64())]),
+        slowest=slowest(known),
     )
 
 

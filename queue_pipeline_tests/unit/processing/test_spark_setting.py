@@ -6,7 +6,7 @@ import pytest
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.spark_session import check_reachable, prepare_environment
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.spark_setting import further_properties, spark_config
 from queue_pipeline.transport.errors import ConfigurationError
 
 
@@ -38,6 +38,84 @@ def test_any_master_of_spark_can_be_named(master):
     assert config["spark.master"] == master
     assert "spark.remote" not in config
     assert ("spark.driver.bindAddress" in config) == master.startswith("local")
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://127.0.0.1:7077", "spark://localhost:7077", "spark://127.0.0.1:1,127.0.0.2:2"]
+)
+def test_a_cluster_on_this_machine_is_driven_over_the_loopback_address_only(master):
+    config = spark_config(master, {})
+    assert config["spark.driver.host"] == config["spark.driver.bindAddress"] == "127.0.0.1"
+    # The UI would listen on every address.
+    assert config["spark.ui.enabled"] == "false"
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://host:7077", "spark://127.0.0.1:7077,host:7077", "yarn", "k8s://https://host"]
+)
+def test_on_any_other_cluster_executors_find_the_driver_and_its_ui_finds_a_port(master):
+    config = spark_config(master, {})
+    assert not {"spark.driver.host", "spark.driver.bindAddress", "spark.ui.enabled"} & set(config)
+    assert config["spark.ui.port"] == "0"
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://127.0.0.1:7077", "spark://host:7077", "yarn"])
+def test_a_driver_in_the_run_has_memory_for_its_batches(master):
+    assert spark_config(master, {})["spark.driver.memory"] == "2g"
+
+
+@pytest.mark.parametrize("master", ["spark://host", "spark://:7077", "spark://a:7077,b", "spark://a:x"])
+def test_a_master_without_host_or_port_is_refused(master):
+    with pytest.raises(ConfigurationError, match="a master is spark://host:7077, with its port"):
+        spark_config(master, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "properties"),
+    [
+        ("", {}),
+        (" ; \n;", {}),
+        ("spark.executor.memory=4g", {"spark.executor.memory": "4g"}),
+        ("spark.speculation=true; spark.a.b = c", {"spark.speculation": "true", "spark.a.b": "c"}),
+        ("spark.a=1\nspark.b=2\n", {"spark.a": "1", "spark.b": "2"}),
+        ("spark.executor.extraJavaOptions=-Da=b -Dc=d", {"spark.executor.extraJavaOptions": "-Da=b -Dc=d"}),
+        ("spark.kubernetes.driver.label.a/b-c=", {"spark.kubernetes.driver.label.a/b-c": ""}),
+    ],
+)
+def test_further_properties_are_pairs(text, properties):
+    assert further_properties(text) == properties
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ("spark.executor.memory", "is not key=value"),
+        ("executor.memory=4g", "is not key=value"),
+        ("spark.a b=1", "is not key=value"),
+        ("spark.master=yarn", "set QUEUE_PIPELINE_SPARK"),
+        ("spark.remote=sc://host", "set QUEUE_PIPELINE_SPARK"),
+        ("spark.pyspark.python=python3", "set PYSPARK_PYTHON"),
+        ("spark.good=2", "twice"),
+    ],
+)
+def test_a_pair_that_cannot_be_is_named(bad, told):
+    with pytest.raises(ConfigurationError) as caught:
+        spark_config("yarn", {"QUEUE_PIPELINE_SPARK_CONF": f"spark.good=1;{bad};spark.fine=2"})
+    assert repr(bad) in str(caught.value)
+    assert told in str(caught.value)
+    assert "QUEUE_PIPELINE_SPARK_CONF" in str(caught.value)
+    assert "spark.fine" not in str(caught.value)
+
+
+@pytest.mark.parametrize("setting", [None, "local[2]", "sc://host", "spark://127.0.0.1:7077", "yarn"])
+def test_further_properties_win_whatever_spark_it_is(setting):
+    environment = {"QUEUE_PIPELINE_SPARK_CONF": "spark.sql.shuffle.partitions=8;spark.speculation=true"}
+    plain = spark_config(setting, {})
+    assert spark_config(setting, environment) == {
+        **plain,
+        "spark.sql.shuffle.partitions": "8",
+        "spark.speculation": "true",
+    }
 
 
 def test_a_connect_server_is_named_by_its_address_and_keeps_its_own_memory():
@@ -75,6 +153,19 @@ def test_a_connect_server_that_is_not_there_is_noticed_at_once(closed_port):
 def test_a_server_that_listens_is_reachable():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         check_reachable({"spark.remote": f"sc://127.0.0.1:{listener.getsockname()[1]}"})
+
+
+def test_a_master_that_is_not_there_is_noticed_at_once(closed_port):
+    with pytest.raises(SparkUnavailableError) as caught:
+        check_reachable({"spark.master": f"spark://127.0.0.1:{closed_port}"})
+    assert f"no Spark master answers at 127.0.0.1:{closed_port}" in str(caught.value)
+    assert "scripts/cluster start" in str(caught.value)
+
+
+def test_of_several_masters_one_has_to_be_there(closed_port):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        check_reachable({"spark.master": f"spark://127.0.0.1:{closed_port},127.0.0.1:{port}"})
 
 
 def test_without_java_the_error_says_how_to_get_it(monkeypatch, tmp_path):

@@ -1,6 +1,6 @@
-"""Processes that leave nothing behind: all that the demo starts carries a mark, and so does what that starts in turn.
+"""Processes that leave nothing behind: all that is started here carries a mark, and so does what that starts in turn.
 
-`dagster dev` and Spark's scripts start further processes, some of which outlive their parents and their process group.
+`dagster dev` and Spark's programs start further processes, some of which outlive their parents and their process group.
 A variable in the environment goes down to all of them.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-MARK = "QUEUE_PIPELINE_DEMO"
+MARK = "QUEUE_PIPELINE_MARK"
 POLITE_SECONDS = 6.0
 """Dagster's code server waits for a tick in work, which may take longer than anybody wants to wait."""
 STERN_SECONDS = 5.0
@@ -23,12 +23,15 @@ _LOOK_SECONDS = 0.1
 
 
 class Processes:
-    """Starts programs, and ends them with all that came of them."""
+    """Starts programs, and ends them with all that came of them.
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    Whoever knows the mark can end them too, from another process and later.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], mark: str | None = None) -> None:
         self._folder = folder
         self._environment = dict(environment)
-        self._mark = str(uuid.uuid4())
+        self.mark = mark or str(uuid.uuid4())
         self._started: list[subprocess.Popen[bytes]] = []
 
     def start(self, command: Sequence[str], log: Path, *, marked: bool = True) -> subprocess.Popen[bytes]:
@@ -37,7 +40,7 @@ class Processes:
             process = subprocess.Popen(
                 command,
                 cwd=self._folder,
-                env={**self._environment, **({MARK: self._mark} if marked else {})},
+                env={**self._environment, **({MARK: self.mark} if marked else {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -48,7 +51,7 @@ class Processes:
 
     def alive(self, but: Collection[int] = ()) -> list[int]:
         """Every process that carries the mark and still runs."""
-        mark = f"{MARK}={self._mark}".encode()
+        mark = f"{MARK}={self.mark}".encode()
         found = []
         for entry in Path("/proc").iterdir():
             # A process that is gone meanwhile, or another user's, cannot be read.
@@ -71,6 +74,14 @@ class Processes:
         for process in self._started:
             process.poll()
         return self.alive(but)
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """The last lines that a program wrote."""
+    try:
+        return os.linesep.join(log.read_text(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""
 
 
 def _signal(pids: Iterable[int], number: signal.Signals) -> None:

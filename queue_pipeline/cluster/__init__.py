@@ -1,0 +1,1 @@
+"""`scripts/cluster`: a real Spark standalone cluster on the loopback address, from the installed pyspark."""

@@ -1,0 +1,83 @@
+"""Where a cluster keeps everything: one folder, and one cluster in it at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from queue_pipeline.cluster.errors import ClusterError
+from queue_pipeline.cluster.state import ClusterState
+from queue_pipeline.processes import Processes
+
+STATE = "cluster.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFolder:
+    """The folder of a cluster, and what is written down there about it."""
+
+    path: Path
+
+    def log(self, name: str) -> Path:
+        """What a program of the cluster says."""
+        return self.path / "logs" / f"{name}.log"
+
+    def work(self, name: str) -> Path:
+        """What the executors of a worker write, their output included."""
+        return self.path / "work" / name
+
+    def prepare(self) -> None:
+        """Throw away what an earlier cluster left, and nothing that is not its own."""
+        for name in ("conf", "local", "logs", "warehouse", "work"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for name in ("conf", "logs", "work"):
+            (self.path / name).mkdir()
+
+    @contextmanager
+    def occupied(self) -> Iterator[None]:
+        """Keep others out while the cluster is started or stopped."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(self.path / "lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ClusterError(f"the cluster in {self.path} is being started or stopped right now") from None
+            yield
+
+    def read(self) -> ClusterState | None:
+        """The cluster that is written down, whether or not anything of it still runs."""
+        path = self.path / STATE
+        try:
+            return ClusterState.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            # Without the mark nobody can tell its processes from others, so it is not for us to throw away.
+            raise ClusterError(f"{path} cannot be read: {error}; remove it if no cluster runs there") from None
+
+    def write(self, state: ClusterState) -> None:
+        """Write it down, whole or not at all."""
+        fresh = self.path / f"{STATE}.new"
+        fresh.write_text(state.model_dump_json(indent=2) + "\n")
+        os.replace(fresh, self.path / STATE)
+
+    def alive(self) -> list[int]:
+        """What runs of the cluster that is written down."""
+        state = self.read()
+        return [] if state is None else Processes(self.path, {}, state.mark).alive()
+
+    def end(self, processes: Processes) -> None:
+        """End all that carries the mark of a cluster, and forget about it."""
+        if left := processes.end():
+            raise ClusterError(f"these processes do not end: {', '.join(map(str, left))}; end them with: kill -9")
+        state = self.read()
+        if state is not None and state.mark == processes.mark:
+            shutil.rmtree(self.path / "local", ignore_errors=True)
+            (self.path / STATE).unlink()

@@ -1,0 +1,137 @@
+"""The command line of the cluster, and what its signals mean."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from queue_pipeline.cli.output import write_lines
+from queue_pipeline.cli.parameters import POSITIVE
+from queue_pipeline.cluster.cluster_folder import ClusterFolder
+from queue_pipeline.cluster.ports import Ports
+from queue_pipeline.cluster.standalone import StandaloneCluster
+from queue_pipeline.cluster.state import ClusterState
+from queue_pipeline.cluster.status import look
+from queue_pipeline.processes import Processes
+from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE
+from queue_pipeline.transport.errors import QueuePipelineError
+
+INTERRUPTED = 130
+MASTER_PORT, CONNECT_PORT, UI_PORT = 7077, 15_002, 8080
+
+port_option = click.IntRange(0, 65_535)
+folder_option = click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=None)
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Start, stop or look at a Spark cluster on this machine; scripts/cluster --help says more."""
+    if context.invoked_subcommand is None:
+        raise click.UsageError("say what to do: start, stop or status")
+
+
+@command.command()
+@click.option("--workers", type=POSITIVE, default=2)
+@click.option("--cores", type=POSITIVE, default=1)
+@click.option("--memory", default="2g")
+@click.option("--no-connect", is_flag=True)
+@click.option("--master-port", type=port_option, default=MASTER_PORT)
+@click.option("--connect-port", type=port_option, default=CONNECT_PORT)
+@folder_option
+def start(
+    workers: int, cores: int, memory: str, no_connect: bool, master_port: int, connect_port: int, folder: Path | None
+) -> int:
+    """Start it; returns when it is ready."""
+    place = _place(folder)
+    if (state := place.read()) is not None and place.alive():
+        write_lines(f"cluster: it runs already, in {place.path}")
+        _tell(state)
+        return 0 if look(place).whole else 1
+    began = time.monotonic()
+    cluster = StandaloneCluster(
+        place.path,
+        workers=workers,
+        cores=cores,
+        memory=memory,
+        connect=not no_connect,
+        ports=Ports(master_port, connect_port, UI_PORT),
+    )
+    write_lines("cluster: starting Spark: ten seconds, longer on a busy machine")
+    sys.stdout.flush()
+    cluster.start()
+    write_lines(
+        f"cluster: ready after {time.monotonic() - began:.0f} s: {workers} workers, {cores} cores and {memory} each"
+    )
+    _tell(cluster.state)
+    return 0
+
+
+@command.command()
+@folder_option
+def stop(folder: Path | None) -> int:
+    """End all of it."""
+    place = _place(folder)
+    if (state := place.read()) is None:
+        write_lines(f"cluster: none runs in {place.path}")
+        return 0
+    with place.occupied():
+        count = len(place.alive())
+        place.end(Processes(place.path, {}, state.mark))
+    write_lines(f"cluster: stopped, {count} processes" if count else "cluster: it was gone already")
+    return 0
+
+
+@command.command()
+@folder_option
+def status(folder: Path | None) -> int:
+    """Say what lives; the exit code is 0 if all of it does."""
+    place = _place(folder)
+    found = look(place)
+    write_lines(*(f"cluster: {line}" for line in found.lines))
+    if found.whole and (state := place.read()) is not None:
+        _tell(state)
+    return 0 if found.whole else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; returns the exit code."""
+    # What was started so far is ended in good order; a job in the background of a script would ignore SIGINT.
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        code = command.main(arguments, prog_name="scripts/cluster", standalone_mode=False)
+    except click.ClickException as error:
+        print(f"cluster: {error.format_message()}; see scripts/cluster --help", file=sys.stderr)
+        return error.exit_code
+    except QueuePipelineError as error:
+        print(f"cluster: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if isinstance(code, int) else 0
+
+
+def _place(folder: Path | None) -> ClusterFolder:
+    return ClusterFolder((folder or Path(".queue_pipeline") / "cluster").resolve())
+
+
+def _tell(state: ClusterState) -> None:
+    write_lines(f"    export {ENVIRONMENT_VARIABLE}={state.master_url}      # the driver in each run's process")
+    if state.remote_url is not None:
+        write_lines(
+            f"    export {ENVIRONMENT_VARIABLE}={state.remote_url}        # one driver for all, by Spark Connect"
+        )
+    write_lines(f"    {state.ui}      # its page")
+    sys.stdout.flush()
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

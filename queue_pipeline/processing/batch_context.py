@@ -1,0 +1,56 @@
+"""What the batches of a pipeline have in common, whichever way they take: what is sent for them, and about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.envelopes import Sending
+from queue_pipeline.processing.error_message import Failure
+from queue_pipeline.processing.failed_copies import FailedCopies, failed_copies
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.recoverability import DelayedRetry
+from queue_pipeline.transport.database import Transaction
+from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline.transport.user_tables import TableRows
+
+Retry = Callable[[Mapping[str, str]], DelayedRetry | None]
+
+
+class BatchContext:
+    """A pipeline on a database."""
+
+    def __init__(self, pipeline: QueuePipeline, transport: QueueTransport) -> None:
+        self.pipeline = pipeline
+        self.transport = transport
+
+    def sending(self) -> Sending:
+        """What all results of a batch that begins now have in common."""
+        pipeline, resolve = self.pipeline, self.transport.resolve
+        outputs = pipeline.output_queues
+        return Sending(
+            pipeline=pipeline.name,
+            endpoint=pipeline.endpoint_name,
+            reply_to=resolve(pipeline.input_queue).canonical,
+            canonical={output.queue: resolve(output.queue).canonical for output in outputs},
+            message_types={output.queue: output.message_type for output in outputs if output.message_type},
+            content_types={output.queue: output.content_type for output in outputs},
+            times_to_live={output.queue: output.time_to_live for output in outputs if output.time_to_live},
+        )
+
+    def copies(self, messages: Table, reasons: Mapping[str, Failure], retry: Retry = lambda _: None) -> FailedCopies:
+        """What is written for messages that failed, each for its own reason."""
+        address = self.transport.resolve(self.pipeline.input_queue).canonical
+        return failed_copies(self.pipeline, address, messages, reasons, datetime.now(UTC), retry)
+
+    def own_tables(self, tables: Sequence[TableRows]) -> Callable[[Transaction], None] | None:
+        """The work of a completing transaction: rows for the user's own tables."""
+        if not tables:
+            return None
+
+        def write(transaction: Transaction) -> None:
+            for rows in tables:
+                self.transport.user_tables.write(transaction, rows)
+
+        return write

@@ -1,0 +1,62 @@
+"""Reads a claim from many processes: each takes a range of row versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from queue_pipeline.processing.executors.columns import check_columns, message_columns
+from queue_pipeline.processing.executors.settings import ExecutorSettings
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.claim import Claim, lost
+from queue_pipeline.transport.claim_reader import DEFAULT_PART_BYTES, DEFAULT_PART_MESSAGES, Part
+
+NEEDS_BODY = "body"
+
+
+@dataclass
+class ClaimPart(InputPartition):
+    """What one task reads."""
+
+    part: Part | None
+
+
+class ClaimSourceReader(DataSourceReader):
+    """Cuts a claim into parts and reads one a task; reading again, as Spark may, reads the same."""
+
+    def __init__(self, settings: ExecutorSettings, claim: Claim, schema: T.StructType) -> None:
+        check_columns(schema)
+        self._settings = settings
+        self._claim = claim
+        self._schema = schema
+
+    def partitions(self) -> list[ClaimPart]:
+        """One a part, bounded in messages and bytes."""
+        return [ClaimPart(part) for part in claim_parts(self._settings.open(), self._claim)]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The messages of one part; a body that nobody asked for is not fetched."""
+        if getattr(partition, "part", None) is not None:
+            yield read_claim_part(self._settings, self._claim, partition.part, self._schema)
+
+
+def claim_parts(transport: QueueTransport, claim: Claim) -> list[Part]:
+    """The parts of a claim; fewer messages than it had mean that it was completed, or split, by somebody else."""
+    parts = transport.claim_reader.parts(claim, DEFAULT_PART_MESSAGES, DEFAULT_PART_BYTES)
+    if sum(part.messages for part in parts) != claim.messages:
+        raise lost(claim)
+    return parts
+
+
+def read_claim_part(settings: ExecutorSettings, claim: Claim, part: Part, schema: T.StructType) -> pa.RecordBatch:
+    """A part as it was cut; fewer messages than that mean that the claim was completed by somebody else."""
+    reader = settings.open().claim_reader
+    rows = reader.read_part(claim, part, body=NEEDS_BODY in schema.fieldNames())
+    if rows.num_rows != part.messages:
+        raise lost(claim)
+    return message_columns(rows, schema)

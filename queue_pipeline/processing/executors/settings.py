@@ -1,0 +1,66 @@
+"""How executors reach the database: the driver's settings travel with the code, or each machine has its own."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+from dataclasses import dataclass, replace
+
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE, parse_database_url
+from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.transport_settings import TransportSettings
+
+EXECUTOR_VARIABLE = "QUEUE_PIPELINE_EXECUTOR_DATABASE"
+FROM_ENVIRONMENT = "environment"
+
+_transports: dict[bytes, QueueTransport] = {}
+
+
+@dataclass(frozen=True)
+class ExecutorSettings:
+    """What an executor makes its transport of. Its parts are pickled into the data source and nowhere else: they are no
+    options, and so in no plan, log or page.
+    """
+
+    transport: TransportSettings
+    from_environment: bool = False
+    """Whether each machine finds the database in its own `QUEUE_PIPELINE_DATABASE`."""
+
+    def open(self) -> QueueTransport:
+        """The transport of this process, made once: a worker keeps its connections from task to task."""
+        key = pickle.dumps(self)
+        if key not in _transports:
+            _transports[key] = QueueTransport.of(self._here())
+            # Spark has its workers look for garbage after every task, among all that was ever imported: measured, that
+            # is half of their time. What is here now stays anyway.
+            gc.freeze()
+        return _transports[key]
+
+    def _here(self) -> TransportSettings:
+        if not self.from_environment:
+            return self.transport
+        named = os.environ.get(ENVIRONMENT_VARIABLE)
+        if not named:
+            raise ConfigurationError(
+                f"{EXECUTOR_VARIABLE} is {FROM_ENVIRONMENT!r}, and this executor has no {ENVIRONMENT_VARIABLE}; set it "
+                "in the environment of Spark's workers, or leave the former out"
+            )
+        return replace(self.transport, database=parse_database_url(named))
+
+
+def executor_settings(transport: QueueTransport) -> ExecutorSettings:
+    """The settings for executors: those of the driver, unless `QUEUE_PIPELINE_EXECUTOR_DATABASE` says otherwise."""
+    settings = transport.settings
+    if settings is None:
+        raise ConfigurationError(
+            "executors cannot read the queue through connections that the program supplies (connect=); name the "
+            "database by its setting, or process batches on the driver (travel='driver')"
+        )
+    named = os.environ.get(EXECUTOR_VARIABLE)
+    if named == FROM_ENVIRONMENT:
+        return ExecutorSettings(replace(settings, database=parse_database_url("sqlite:///nowhere")), True)
+    if named:
+        settings = replace(settings, database=parse_database_url(named))
+    return ExecutorSettings(settings)

@@ -1,0 +1,56 @@
+"""What the results of a transform must be like: where they belong, where they go, how long they live."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pyarrow as pa
+
+from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.envelopes import Sorted
+from queue_pipeline.processing.errors import TransformError
+
+
+def check_origins(pipeline: str, messages: Table, outcomes: Sorted) -> None:
+    """Every result belongs to a message of the batch."""
+    ids = pa.chunked_array([*outcomes.sends["id"].chunks, [failed.id for failed in outcomes.failures]], pa.string())
+    _refuse_strangers(pipeline, ids.filter(pc.invert(pc.is_in(ids, messages["id"]))))
+
+
+def check_strangers(pipeline: str, outcomes: Sorted, first_row_version: int) -> None:
+    """The same where only a part of the batch is at hand: an origin that was not kept is null, or out of range."""
+    versions = pc.fill_null(outcomes.sends["row_version"], -1)
+    _refuse_strangers(pipeline, outcomes.sends["id"].filter(pc.less(versions, first_row_version)))
+    strangers = [failed.id for failed in outcomes.failures if failed.row_version < first_row_version]
+    _refuse_strangers(pipeline, pa.array(strangers, pa.string()))
+
+
+def check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
+    """Every result goes to a declared queue, or back to who asked."""
+    named = sends.filter(pc.invert(sends["reply"]))["destination"]
+    unknown = sorted(str(name) for name in set(pc.unique(named).to_pylist()) - set(known))
+    if unknown:
+        raise TransformError(
+            f"pipeline {pipeline}: the transform sends to {', '.join(unknown)}, which is not among its "
+            f"output_queues ({', '.join(sorted(known)) or 'none'}); add it there, or correct the name"
+        )
+
+
+def check_lifetimes(pipeline: str, sends: Table) -> None:
+    """No result is delayed and short-lived."""
+    both = sends.filter(pc.and_(pc.is_valid(sends["delay"]), pc.is_valid(sends["time_to_live"])))
+    if both.num_rows:
+        raise TransformError(
+            f"pipeline {pipeline}: a result of message {both['id'][0].as_py()} has a delay and a time to live; "
+            "delayed delivery with a time to live is not supported: give one or the other"
+        )
+
+
+def _refuse_strangers(pipeline: str, strangers: Any) -> None:
+    if len(strangers):
+        raise TransformError(
+            f"pipeline {pipeline}: {len(strangers)} of the transform's results belong to no message of the batch "
+            f"(id {strangers[0].as_py()}); keep origin or id as they are, and take F.min('origin') for a group"
+        )

@@ -1,0 +1,325 @@
+"""`format("sql_queue")` by hand: a claim as a frame, results that complete it, and a queue as a stream."""
+
+import itertools
+
+import pytest
+from pyspark.sql import functions as F
+
+from queue_pipeline.processing.executors import source
+from queue_pipeline.processing.executors.own_errors import own_errors
+from queue_pipeline.processing.executors.settings import EXECUTOR_VARIABLE, executor_settings
+from queue_pipeline.processing.outcomes import each, fail, send
+from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
+
+FORMAT = source.FORMAT
+
+
+@pytest.fixture
+def transport(backend, spark):
+    transport = backend.transport()
+    transport.install("orders", "billing")
+    source.register(spark, transport)
+    return transport
+
+
+def fill(transport, count, first=0):
+    transport.send("orders", [new_message(str(number)) for number in range(first, first + count)])
+
+
+def load(spark, claim, columns=None):
+    reader = spark.read.format(FORMAT).option("claim", source.claim_option(claim))
+    return (reader.schema(columns) if columns else reader).load()
+
+
+def save(frame, claim, **options):
+    frame.write.format(FORMAT).option("claim", source.claim_option(claim)).options(**options).mode("append").save()
+
+
+def doubled(messages):
+    number = F.col("body").cast("string").cast("int")
+    return messages.select("origin", each(send("billing", body=(number * 2).cast("string"))))
+
+
+def bodies(transport, queue="billing"):
+    return sorted(int(shown.body) for shown in transport.show(queue, 10_000))
+
+
+def is_idle(backend, transport):
+    outbox = backend.sql(transport, f"SELECT count(*) FROM {transport.book.own('QueueOutbox').qualified}")[0][0]
+    return (outbox, transport.claims.list(), transport.peek("orders")) == (0, [], 0)
+
+
+# --- batch ------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_is_read_by_tasks_and_completed_by_the_end_of_the_job(backend, transport, spark, monkeypatch):
+    fill(transport, 20)
+    claim = transport.claim("orders", "me", 100)
+    messages = source.messages_of(load(spark, claim))
+    assert sorted(row.id for row in messages.select("id").collect()) == sorted(
+        row["id"] for batch in transport.claim_reader.read(claim) for row in batch.to_pylist()
+    )
+    save(doubled(messages), claim)
+    assert bodies(transport) == [2 * number for number in range(20)]
+    assert is_idle(backend, transport)
+
+
+def test_a_large_claim_is_cut_by_row_versions(postgresql, spark):
+    transport = postgresql.transport()
+    transport.install("orders")
+    source.register(spark, transport)
+    fill(transport, 25_000)
+    claim = transport.claim("orders", "me", 30_000)
+    found = (
+        load(spark, claim, "row_version BIGINT NOT NULL")
+        .groupBy(F.spark_partition_id().alias("part"))
+        .agg(F.count("*").alias("messages"), F.min("row_version").alias("first"), F.max("row_version").alias("last"))
+    )
+    parts = sorted((row.first, row.last, row.messages) for row in found.collect())
+    counts = [messages for _, _, messages in parts]
+    assert (sum(counts), max(counts), len(counts) >= 3) == (25_000, 10_000, True)
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(parts))
+
+
+def test_bodies_that_nobody_asks_for_are_not_fetched(transport, spark, backend):
+    fill(transport, 2)
+    claim = transport.claim("orders", "me", 100)
+    claimed = transport.book.claim_tables(transport.resolve("orders")).claimed.qualified
+    if backend.name == "sqlite":
+        # Reading this body would fail.
+        backend.sql(transport, f"UPDATE {claimed} SET Body = 12.5")
+    rows = load(spark, claim, "id STRING NOT NULL, message_type STRING").collect()
+    assert len(rows) == 2
+    with pytest.raises(ConfigurationError, match="a claim has no column colour; it has id, row_version"), own_errors():
+        load(spark, claim, "colour STRING").collect()
+
+
+def test_what_fails_goes_to_the_error_queue_and_what_cannot_be_read_as_it_is(backend, transport, spark):
+    fill(transport, 6)
+    queue = transport.resolve("orders").qualified
+    oldest = {"postgresql": "seq", "sqlite": "RowVersion", "sqlserver": "RowVersion"}[backend.name]
+    backend.sql(
+        transport, f"UPDATE {queue} SET Headers = 'not JSON' WHERE {oldest} = (SELECT min({oldest}) FROM {queue})"
+    )
+    claim = transport.claim("orders", "me", 100)
+    messages = source.messages_of(load(spark, claim))
+    number = F.col("body").cast("string").cast("int")
+    outcomes = each(
+        send("billing", body=F.col("body"), when=number != 3),
+        fail("three is refused", error_type="Three", when=number == 3),
+    )
+    save(messages.select("origin", outcomes), claim)
+    assert bodies(transport) == [1, 2, 4, 5]
+    failed = {bytes(shown.body): shown.headers for shown in transport.show("error", 10)}
+    assert failed[b"3"][wire.EXCEPTION_TYPE] == "Three"
+    assert failed[b"3"][wire.FAILED_QUEUE] == transport.resolve("orders").canonical
+    assert len(failed) == 2
+    assert is_idle(backend, transport)
+
+
+def test_a_job_that_fails_leaves_nothing_and_the_claim_can_be_tried_again(backend, transport, spark):
+    fill(transport, 5)
+    claim = transport.claim("orders", "me", 100)
+    broken = source.messages_of(load(spark, claim)).select(
+        "origin", each(send("billing", body=F.raise_error(F.lit("no")).cast("string")))
+    )
+    with pytest.raises(Exception, match="no"):
+        save(broken, claim)
+    assert (bodies(transport), [one.owner for one in transport.claims.list()]) == ([], ["me"])
+    save(doubled(source.messages_of(load(spark, claim))), claim)
+    assert bodies(transport) == [0, 2, 4, 6, 8]
+    assert is_idle(backend, transport)
+
+
+def test_a_commit_that_finds_less_than_was_staged_fails(backend, transport, spark, monkeypatch):
+    """As after a crash of the database between the tasks and the commit."""
+    fill(transport, 5)
+    claim = transport.claim("orders", "me", 100)
+    settings = executor_settings(transport)
+    from queue_pipeline.processing.executors.manifest import TaskReport
+    from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter, plain_sending
+    from queue_pipeline.transport.outbox import Pile
+
+    writer = OutcomeWriter(settings, claim, "job", plain_sending(claim), None, completes=True)
+    report = TaskReport("job.0.1", [Pile("job.0.1", 0, "billing", False, 5)], [])
+    with pytest.raises(StagedLostError):
+        writer.commit([report])
+    writer.abort([report, None])
+    assert [one.messages for one in transport.claims.list()] == [5]
+    assert bodies(transport) == []
+    # The answer to a commit was lost: abort comes after a completion, and undoes nothing.
+    transport.claims.complete(claim)
+    writer.abort([report])
+    assert is_idle(backend, transport)
+
+
+def test_whoever_lost_the_claim_is_told_so(transport, spark):
+    fill(transport, 5)
+    claim = transport.claim("orders", "me", 100)
+    frame = doubled(source.messages_of(load(spark, claim)))
+    transport.claims.adopt(claim, "somebody else")
+    with pytest.raises(ClaimLostError, match="no longer held by me"), own_errors():
+        save(frame, claim)
+    assert bodies(transport) == []
+
+
+def test_the_password_is_in_no_plan(postgresql, spark, capsys):
+    transport = postgresql.transport()
+    transport.install("orders")
+    source.register(spark, transport)
+    fill(transport, 1)
+    claim = transport.claim("orders", "me", 1)
+    password = transport.database.url.password.get_secret_value()
+    frame = load(spark, claim)
+    frame.explain(mode="extended")
+    with pytest.raises(Exception) as told, own_errors():
+        load(spark, claim, "colour STRING").collect()
+    shown = capsys.readouterr().out + str(told.value) + repr(told.value.__cause__)
+    assert "sql_queue" in shown
+    assert password not in shown
+    assert password not in repr(executor_settings(transport))
+
+
+@pytest.mark.parametrize(
+    ("write", "problem"),
+    [
+        (lambda frame, claim: frame.write.format(FORMAT).mode("append").save(), r'needs .option\("claim"'),
+        (
+            lambda frame, claim: frame.write.format(FORMAT).option("claim", "{}").mode("append").save(),
+            "the option claim of sql_queue cannot be read",
+        ),
+        (lambda frame, claim: save(frame.select("id"), claim), "the columns id cannot be sent"),
+        (
+            lambda frame, claim: (
+                frame.write.format(FORMAT).option("claim", source.claim_option(claim)).mode("overwrite").save()
+            ),
+            "a queue cannot be overwritten",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_a_sentence(transport, spark, write, problem):
+    fill(transport, 1)
+    claim = transport.claim("orders", "me", 1)
+    with pytest.raises(ConfigurationError, match=problem), own_errors():
+        write(load(spark, claim), claim)
+
+
+def test_executors_may_have_a_database_account_of_their_own(sqlite, monkeypatch):
+    transport = sqlite.transport()
+    monkeypatch.setenv(EXECUTOR_VARIABLE, "postgresql://executor:secret@db/queues")
+    settings = executor_settings(transport)
+    assert settings.transport.database.user == "executor"
+    monkeypatch.setenv(EXECUTOR_VARIABLE, "environment")
+    monkeypatch.delenv("QUEUE_PIPELINE_DATABASE", raising=False)
+    with pytest.raises(ConfigurationError, match="has no QUEUE_PIPELINE_DATABASE"):
+        executor_settings(transport).open()
+    monkeypatch.setenv("QUEUE_PIPELINE_DATABASE", sqlite.url)
+    assert executor_settings(transport).open().database.url == transport.database.url
+
+
+def test_connections_of_the_programs_own_cannot_travel(sqlite):
+    supplied = QueueTransport(sqlite.url, connect=lambda: None)
+    with pytest.raises(ConfigurationError, match="travel='driver'"):
+        executor_settings(supplied)
+
+
+# --- stream -----------------------------------------------------------------------------------------------
+
+
+def stream(spark, **options):
+    given = {"queue": "orders", "stream": "doubling", **options}
+    return spark.readStream.format(FORMAT).options(**given).load()
+
+
+def write(frame, folder, name="doubling", **options):
+    writer = frame.writeStream.format(FORMAT).option("stream", name).option("checkpointLocation", str(folder))
+    return writer.options(**options)
+
+
+def finish(writer):
+    """Process what is there, and end."""
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    return query
+
+
+def test_a_stream_from_queue_to_queue_is_completed_batch_by_batch(backend, transport, spark, tmp_path):
+    fill(transport, 10)
+    query = finish(write(doubled(source.messages_of(stream(spark, batch_messages=4))), tmp_path / "checkpoint"))
+    assert query.exception() is None
+    assert bodies(transport) == [2 * number for number in range(10)]
+    assert is_idle(backend, transport)
+    fill(transport, 3, 10)
+    finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
+    assert bodies(transport) == [2 * number for number in range(13)]
+    assert is_idle(backend, transport)
+
+
+def test_a_stream_to_another_sink_ends_its_claims_when_spark_is_done_with_them(backend, transport, spark, tmp_path):
+    fill(transport, 10)
+    frame = source.messages_of(stream(spark, batch_messages=4)).select(F.col("body").cast("string").alias("value"))
+    files = frame.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    finish(files.option("checkpointLocation", str(tmp_path / "checkpoint")))
+    written = sorted(int(row.value) for row in spark.read.parquet(str(tmp_path / "out")).collect())
+    assert written == list(range(10))
+    assert is_idle(backend, transport)
+
+
+def test_a_batch_that_fails_is_read_again_by_the_next_start(backend, transport, spark, tmp_path):
+    fill(transport, 6)
+    broken = source.messages_of(stream(spark)).select(
+        "origin", each(send("billing", body=F.raise_error(F.lit("no")).cast("string")))
+    )
+    query = write(broken, tmp_path / "checkpoint").trigger(availableNow=True).start()
+    with pytest.raises(Exception, match="no"):
+        query.awaitTermination(120)
+    (held,) = transport.claims.list()
+    assert (held.messages, held.owner.startswith("stream doubling ")) == (6, True)
+    # Another start of the stream, as in another process: it has a name of its own, and takes its batch over.
+    source.register(spark, transport)
+    finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
+    assert bodies(transport) == [0, 2, 4, 6, 8, 10]
+    assert is_idle(backend, transport)
+
+
+def test_a_batch_that_somebody_else_took_meanwhile_is_theirs(backend, transport, spark, tmp_path):
+    fill(transport, 6)
+    broken = source.messages_of(stream(spark)).select(
+        "origin", each(send("billing", body=F.raise_error(F.lit("no")).cast("string")))
+    )
+    query = write(broken, tmp_path / "checkpoint").trigger(availableNow=True).start()
+    with pytest.raises(Exception, match="no"):
+        query.awaitTermination(120)
+    (held,) = transport.claims.list()
+    taken = transport.claims.adopt(held.held, "somebody else")
+    source.register(spark, transport)
+    finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
+    assert bodies(transport) == []
+    save(doubled(source.messages_of(load(spark, taken))), taken)
+    assert bodies(transport) == [0, 2, 4, 6, 8, 10]
+    assert is_idle(backend, transport)
+
+
+def test_results_without_a_claim_are_refused(transport, spark, tmp_path):
+    """A zombie of an earlier start, or a sink of another name than the source: nothing is sent."""
+    fill(transport, 2)
+    query = write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint", name="another").start()
+    with pytest.raises(Exception, match="stream another: there are results, and no claim to complete"):
+        query.awaitTermination(120)
+    assert bodies(transport) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"stream": ""}, "stream: String should have at least 1 character"),
+        ({"batch_messages": "0"}, "batch_messages: Input should be greater than or equal to 1"),
+        ({"colour": "blue"}, "colour: Extra inputs are not permitted"),
+    ],
+)
+def test_options_of_a_stream_are_checked(transport, spark, tmp_path, options, problem):
+    with pytest.raises(Exception, match=problem):
+        query = write(doubled(source.messages_of(stream(spark, **options))), tmp_path / "checkpoint").start()
+        query.awaitTermination(60)
