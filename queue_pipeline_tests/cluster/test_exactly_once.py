@@ -94,8 +94,8 @@ def test_the_example_goes_through_once_while_a_worker_is_killed_and_tasks_fail(
         for pid in [killed.pid, *executors]:
             os.kill(pid, signal.SIGKILL)
         assert executors, "nobody was at work on it"
+        cluster.start_worker()
         result = run.result()
-    cluster.start_worker()
     assert (result["reason"], result["failure"], result["messages"]) == ("the queue is empty", None, ORDERS)
     for queue in ("billing", "shipping"):
         assert counted(transport, f"SELECT count(*) FROM {queue}") == good

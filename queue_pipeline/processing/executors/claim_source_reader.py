@@ -14,9 +14,12 @@ from queue_pipeline.processing.executors.columns import check_columns, message_c
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim, lost
-from queue_pipeline.transport.claim_reader import DEFAULT_PART_BYTES, DEFAULT_PART_MESSAGES, Part
+from queue_pipeline.transport.claim_reader import Part
 
 NEEDS_BODY = "body"
+PART_MESSAGES = 20_000
+PART_BYTES = 16 * 1024 * 1024
+"""What a task reads at most: it costs a third of a second before its first message, and holds its part in memory."""
 
 
 @dataclass
@@ -47,7 +50,7 @@ class ClaimSourceReader(DataSourceReader):
 
 def claim_parts(transport: QueueTransport, claim: Claim) -> list[Part]:
     """The parts of a claim; fewer messages than it had mean that it was completed, or split, by somebody else."""
-    parts = transport.claim_reader.parts(claim, DEFAULT_PART_MESSAGES, DEFAULT_PART_BYTES)
+    parts = transport.claim_reader.parts(claim, PART_MESSAGES, PART_BYTES)
     if sum(part.messages for part in parts) != claim.messages:
         raise lost(claim)
     return parts

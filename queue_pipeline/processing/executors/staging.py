@@ -16,6 +16,7 @@ from queue_pipeline.processing.claimed_batch import Unreadable
 from queue_pipeline.processing.contract import check_returned
 from queue_pipeline.processing.envelopes import Failed, Sending
 from queue_pipeline.processing.executors import source
+from queue_pipeline.processing.executors.claim_source_reader import PART_BYTES, PART_MESSAGES
 from queue_pipeline.processing.executors.columns import PROBLEM
 from queue_pipeline.processing.executors.confirmation_writer import Confirming
 from queue_pipeline.processing.executors.manifest import Manifest
@@ -27,7 +28,6 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.transforming import misfits, table_rows
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.claim_reader import DEFAULT_PART_BYTES, DEFAULT_PART_MESSAGES
 from queue_pipeline.transport.outbox import Pile
 from queue_pipeline.transport.user_tables import TableRows
 
@@ -174,4 +174,4 @@ class _Batch:
 
 
 def _parts(claim: Claim) -> int:
-    return 1 + max(claim.messages // DEFAULT_PART_MESSAGES, claim.bytes // DEFAULT_PART_BYTES)
+    return 1 + max(claim.messages // PART_MESSAGES, claim.bytes // PART_BYTES)
