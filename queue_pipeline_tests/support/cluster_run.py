@@ -157,7 +157,13 @@ def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:
         ended = Drain(pipeline, transport, owner, recovery.attempt, slots=pipeline.slots, on_attempt=figures.add).run()
     spark.spark_session.stop()
     failure = type(ended.failure).__name__ if ended.failure else None
-    return {"reason": ended.reason, "failure": failure, "messages": figures.messages, "failed": figures.failed}
+    return {
+        "reason": ended.reason,
+        "failure": failure,
+        "messages": figures.messages,
+        "failed": figures.failed,
+        "failed_attempts": figures.failed_attempts,
+    }
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.claimed_batch import Unreadable
@@ -76,13 +77,13 @@ class Executors:
             "row_version BIGINT NOT NULL, headers STRING NOT NULL, body BINARY NOT NULL, message_id STRING NOT NULL"
         )
         with own_errors():
-            spark, job = self._spark(), source.new_job()
+            spark, job = self._session(), source.new_job()
             messages = self._claimed(spark, claim, f"{columns}, {PROBLEM} STRING").where(F.col(PROBLEM).isNull())
             self._write(spark, claim, job, messages.drop(PROBLEM), {source.CONFIRMING: confirming.model_dump_json()})
         return self._manifest(claim, job).piles
 
     def _stage(self, claim: Claim, sending: Sending) -> StagedResults:
-        spark, job = self._spark(), source.new_job()
+        spark, job = self._session(), source.new_job()
         batch = _Batch(self._claimed(spark, claim), claim, self._pipeline)
         returned = check_returned(self._pipeline, batch.readable, self._pipeline.transform(batch.readable))
         with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
@@ -105,6 +106,15 @@ class Executors:
             rows = tuple(table.result() for table in tables)
         unreadable, refused = batch.refused()
         return StagedResults(manifest.piles, [*refused, *manifest.failures], unreadable, rows, batch.times)
+
+    def _session(self) -> SparkSession:
+        """The session, known to this thread: a classic one looks data sources up in the thread's active session when it
+        writes, and batches are worked on in threads that have none until they make a frame.
+        """
+        spark = self._spark()
+        if not is_remote():
+            spark.createDataFrame([], "nothing int")
+        return spark
 
     def _claimed(self, spark: SparkSession, claim: Claim, columns: str | None = None) -> DataFrame:
         reader = spark.read.format(self._format(spark)).option(source.CLAIM, source.claim_option(claim))

@@ -9,6 +9,8 @@ import pytest
 
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import good_orders, order_body, order_message
+from queue_pipeline.transport import new_message
+from queue_pipeline_tests.support.cluster_run import cluster_run
 
 COMMAND = [str(Path(sys.executable).with_name("dagster")), "job", "execute", "-m", "queue_pipeline.definitions"]
 
@@ -35,4 +37,18 @@ def test_a_classic_session_processes_the_same_orders(sqlite, tmp_path):
     assert outcome.returncode == 0, outcome.stderr[-5000:]
     assert [transport.peek(queue) for queue in ("orders", "billing", "shipping", "error")] == [0, 20, 20, 1]
     assert sum(total.orders for total in shop.totals(transport)) == 20
+    assert transport.claims.list() == []
+
+
+@pytest.mark.slow
+def test_its_executors_take_batches_side_by_side(sqlite, tmp_path):
+    """In threads of their own, which know of no session unless they are told."""
+    transport = sqlite.transport()
+    transport.install("orders", "billing")
+    transport.send("orders", [new_message(str(number)) for number in range(8)])
+    with cluster_run("waiting", sqlite.url, "local[2]", tmp_path / "run", batch=2) as run:
+        run.go_on()
+        result = run.result()
+    assert (result["reason"], result["messages"], result["failed_attempts"]) == ("the queue is empty", 8, 0)
+    assert sorted(int(shown.body) for shown in transport.show("billing", 100)) == list(range(8))
     assert transport.claims.list() == []

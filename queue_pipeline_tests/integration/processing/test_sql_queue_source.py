@@ -257,6 +257,24 @@ def test_a_stream_from_queue_to_queue_is_completed_batch_by_batch(backend, trans
     assert is_idle(backend, transport)
 
 
+def forget_the_end_of_the_last_batch(checkpoint):
+    """As a driver leaves it that is killed after the sink was done, before Spark wrote that down."""
+    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+    (checkpoint / "commits" / str(last)).unlink()
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+
+
+def test_a_batch_whose_end_spark_forgot_is_not_sent_again(backend, transport, spark, tmp_path):
+    fill(transport, 10)
+    finish(write(doubled(source.messages_of(stream(spark, batch_messages=4))), tmp_path / "checkpoint"))
+    forget_the_end_of_the_last_batch(tmp_path / "checkpoint")
+    source.register(spark, transport)
+    fill(transport, 3, 10)
+    finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
+    assert bodies(transport) == [2 * number for number in range(13)]
+    assert is_idle(backend, transport)
+
+
 def test_a_stream_to_another_sink_ends_its_claims_when_spark_is_done_with_them(backend, transport, spark, tmp_path):
     fill(transport, 10)
     frame = source.messages_of(stream(spark, batch_messages=4)).select(F.col("body").cast("string").alias("value"))
