@@ -4,11 +4,12 @@ import threading
 
 import pytest
 
+from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport import new_message
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, StagedLostError
 from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -169,9 +170,6 @@ def test_a_completion_waits_for_a_task_that_is_staging_and_drops_what_it_left(
 
 def test_a_crash_of_the_database_empties_the_outbox_and_completes_nothing():
     """The table is not logged: what the server lost is noticed, and the claim is there to be processed again."""
-    from queue_pipeline.transport import QueueTransport
-    from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
-
     with PostgresCluster() as cluster, QueueTransport(cluster.url()) as transport:
         transport.install("orders", "billing")
         transport.send("orders", [new_message(str(number)) for number in range(10)])

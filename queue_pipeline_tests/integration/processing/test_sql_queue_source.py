@@ -6,12 +6,15 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.executors import source
+from queue_pipeline.processing.executors.manifest import TaskReport
+from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter, plain_sending
 from queue_pipeline.processing.executors.own_errors import own_errors
 from queue_pipeline.processing.executors.settings import EXECUTOR_VARIABLE, executor_settings
 from queue_pipeline.processing.outcomes import each, fail, send
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
+from queue_pipeline.transport.outbox import Pile
 
 FORMAT = source.FORMAT
 
@@ -54,7 +57,7 @@ def is_idle(backend, transport):
 # --- batch ------------------------------------------------------------------------------------------------
 
 
-def test_a_claim_is_read_by_tasks_and_completed_by_the_end_of_the_job(backend, transport, spark, monkeypatch):
+def test_a_claim_is_read_by_tasks_and_completed_by_the_end_of_the_job(backend, transport, spark):
     fill(transport, 20)
     claim = transport.claim("orders", "me", 100)
     messages = source.messages_of(load(spark, claim))
@@ -133,15 +136,11 @@ def test_a_job_that_fails_leaves_nothing_and_the_claim_can_be_tried_again(backen
     assert is_idle(backend, transport)
 
 
-def test_a_commit_that_finds_less_than_was_staged_fails(backend, transport, spark, monkeypatch):
+def test_a_commit_that_finds_less_than_was_staged_fails(backend, transport):
     """As after a crash of the database between the tasks and the commit."""
     fill(transport, 5)
     claim = transport.claim("orders", "me", 100)
     settings = executor_settings(transport)
-    from queue_pipeline.processing.executors.manifest import TaskReport
-    from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter, plain_sending
-    from queue_pipeline.transport.outbox import Pile
-
     writer = OutcomeWriter(settings, claim, "job", plain_sending(claim), None, completes=True)
     report = TaskReport("job.0.1", [Pile("job.0.1", 0, "billing", False, 5)], [])
     with pytest.raises(StagedLostError):
@@ -285,34 +284,31 @@ def test_a_stream_to_another_sink_ends_its_claims_when_spark_is_done_with_them(b
     assert is_idle(backend, transport)
 
 
-def test_a_batch_that_fails_is_read_again_by_the_next_start(backend, transport, spark, tmp_path):
+def fail_at_a_batch(transport, spark, folder):
+    """Start a stream whose first batch throws; returns the claim that it leaves behind."""
     fill(transport, 6)
     broken = source.messages_of(stream(spark)).select(
         "origin", each(send("billing", body=F.raise_error(F.lit("no")).cast("string")))
     )
-    query = write(broken, tmp_path / "checkpoint").trigger(availableNow=True).start()
+    query = write(broken, folder).trigger(availableNow=True).start()
     with pytest.raises(Exception, match="no"):
         query.awaitTermination(120)
     (held,) = transport.claims.list()
     assert (held.messages, held.owner.startswith("stream doubling ")) == (6, True)
-    # Another start of the stream, as in another process: it has a name of its own, and takes its batch over.
+    # Another start of the stream, as in another process, has a name of its own.
     source.register(spark, transport)
+    return held.held
+
+
+def test_a_batch_that_fails_is_read_again_by_the_next_start(backend, transport, spark, tmp_path):
+    fail_at_a_batch(transport, spark, tmp_path / "checkpoint")
     finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
     assert bodies(transport) == [0, 2, 4, 6, 8, 10]
     assert is_idle(backend, transport)
 
 
 def test_a_batch_that_somebody_else_took_meanwhile_is_theirs(backend, transport, spark, tmp_path):
-    fill(transport, 6)
-    broken = source.messages_of(stream(spark)).select(
-        "origin", each(send("billing", body=F.raise_error(F.lit("no")).cast("string")))
-    )
-    query = write(broken, tmp_path / "checkpoint").trigger(availableNow=True).start()
-    with pytest.raises(Exception, match="no"):
-        query.awaitTermination(120)
-    (held,) = transport.claims.list()
-    taken = transport.claims.adopt(held.held, "somebody else")
-    source.register(spark, transport)
+    taken = transport.claims.adopt(fail_at_a_batch(transport, spark, tmp_path / "checkpoint"), "somebody else")
     finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
     assert bodies(transport) == []
     save(doubled(source.messages_of(load(spark, taken))), taken)
