@@ -59,12 +59,27 @@ def test_claims_of_ended_runs_and_those_whose_lease_is_over_are_freed(backend, q
     ]
     for owner in (*owners, "run of another machine"):
         queues.claim("orders", owner, 2)
+        queues.receivers.take(queues.resolve("orders"), owner, 1, 9, 300)
     queues.claim("orders", "somebody dead", 2, lease_seconds=0.001)
     eventually(lambda: min(claim.lease_seconds for claim in queues.claims.list()) <= 0)
     result = execute(backend, instance, "free_claims")
-    assert figures(result, "free") == {"messages": 6}
+    assert figures(result, "free") == {"messages": 6, "places": 2, "staged": 0}
     assert {claim.owner for claim in queues.claims.list()} == {None, owners[2], "run of another machine"}
-    assert figures(execute(backend, instance, "free_claims"), "free") == {"messages": 0}
+    assert {receiver.owner for receiver in queues.receivers.list()} == {owners[2], "run of another machine"}
+    assert figures(execute(backend, instance, "free_claims"), "free") == {"messages": 0, "places": 0, "staged": 0}
+
+
+def test_what_was_staged_for_a_claim_that_is_no_more_is_swept(backend, queues, instance):
+    queues.install("billing")
+    queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(2)])
+    kept, gone = (queues.claim("orders", "me", 1) for _ in range(2))
+    for claim in (kept, gone):
+        queues.outbox.keep_manifest(claim, "job", "{}")
+    claims = queues.book.own("QueueClaims").qualified
+    column = "claim_id" if backend.name == "postgresql" else "ClaimId"
+    backend.sql(queues, f"DELETE FROM {claims} WHERE {column} = ?", (gone.claim_id,))
+    assert figures(execute(backend, instance, "free_claims"), "free") == {"messages": 0, "places": 0, "staged": 1}
+    assert queues.outbox.manifest(kept, "job") == "{}"
 
 
 def test_due_messages_are_moved_and_later_ones_are_left(backend, queues, instance):
