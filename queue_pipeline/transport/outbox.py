@@ -19,8 +19,6 @@ from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import ReadyShipment, Sender
 from queue_pipeline.transport.statements import Command
 
-LONGEST_TASK = 100
-
 
 @dataclass(frozen=True, slots=True)
 class Pile:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,8 +16,6 @@ from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim, lost
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
-
-logger = logging.getLogger(__name__)
 
 
 class StreamReport(TaskReport):
