@@ -25,6 +25,7 @@ from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.database import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.nginn.in_place import Mark
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.transport import QueueTransport
 
@@ -97,7 +98,7 @@ class BatchProcessor:
             self._transport.dispatch_ready(ready)
             ready = []
         if mode is not TransactionMode.UNRELIABLE:
-            self._complete(batch, ready, self._context.own_tables(results.tables))
+            self._complete(batch, ready, self._context.own_tables(results.tables), errors.marks)
         return driver_report(batch, errors, clock, due, results, transformed)
 
     def give_up(
@@ -112,17 +113,19 @@ class BatchProcessor:
         if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
             self._transport.dispatch_ready(copies.ready)
         else:
-            self._complete(batch, copies.ready)
-        return driver_report(batch, copies, clock, due_seconds(copies.ready))
+            self._complete(batch, copies.ready, marks=copies.marks)
+        due = due_seconds(copies.ready) if copies.due_seconds is None else copies.due_seconds
+        return driver_report(batch, copies, clock, due)
 
     def _complete(
         self,
         batch: ClaimedBatch,
         ready: Sequence[ReadyMessages],
         work: Callable[[Transaction], None] | None = None,
+        marks: Sequence[Mark] = (),
     ) -> None:
         dead_letters = [row.row_version for row in batch.unreadable]
-        self._transport.claims.complete(batch.claim, (), work, ready=ready, dead_letters=dead_letters)
+        self._transport.claims.complete(batch.claim, (), work, ready=ready, dead_letters=dead_letters, marks=marks)
 
     def _confirmations(self, messages: Table, started: datetime) -> list[ReadyMessages]:
         """What is sent about messages that were processed: to the audit queue, and to whoever retried them."""

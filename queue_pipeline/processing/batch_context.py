@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.error_message import Failure
-from queue_pipeline.processing.failed_copies import FailedCopies, failed_copies
+from queue_pipeline.processing.failed_copies import FailedCopies, failed_copies, failed_in_place
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import DelayedRetry
 from queue_pipeline.transport.database import Transaction
+from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline.transport.user_tables import TableRows
 
@@ -41,8 +43,10 @@ class BatchContext:
 
     def copies(self, messages: Table, reasons: Mapping[str, Failure], retry: Retry = lambda _: None) -> FailedCopies:
         """What is written for messages that failed, each for its own reason."""
-        address = self.transport.resolve(self.pipeline.input_queue).canonical
-        return failed_copies(self.pipeline, address, messages, reasons, datetime.now(UTC), retry)
+        queue = self.transport.resolve(self.pipeline.input_queue)
+        if is_nginn(queue) and self.pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
+            return failed_in_place(messages, reasons, retry)
+        return failed_copies(self.pipeline, queue.canonical, messages, reasons, datetime.now(UTC), retry)
 
     def own_tables(self, tables: Sequence[TableRows]) -> Callable[[Transaction], None] | None:
         """The work of a completing transaction: rows for the user's own tables."""

@@ -15,6 +15,7 @@ from queue_pipeline.processing.header_columns import header_texts
 from queue_pipeline.processing.result_ids import number_results, result_ids
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.ready import ReadyMessages
 
 REFUSED = "MessageRefused"
@@ -33,6 +34,10 @@ class Sending:
     content_types: Mapping[str, str] = field(default_factory=dict)
     times_to_live: Mapping[str, float] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def reply_to_for(self, queue: str) -> str | None:
+        """Where receivers answer to: None for those of the other system, who could not read the address."""
+        return self.reply_to if is_endpoint(queue) == is_endpoint(self.reply_to) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, se
             wire.ORIGINATING_ENDPOINT: sending.endpoint,
             wire.ORIGINATING_MACHINE: wire.machine_name(),
             wire.ORIGINATING_HOST_ID: wire.host_id(),
-            wire.REPLY_TO_ADDRESS: sending.reply_to,
+            wire.REPLY_TO_ADDRESS: sending.reply_to_for(queue),
         }
     ).to_pylist()
     if columns["headers"].null_count < rows.num_rows:

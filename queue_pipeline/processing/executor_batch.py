@@ -44,6 +44,7 @@ class ExecutorBatches:
             ready=ready,
             dead_letters=[row.row_version for row in results.unreadable],
             staged=piles,
+            marks=errors.marks,
         )
         soonest = [pile.soonest / 1000 for pile in piles if pile.soonest is not None]
         due = min([*soonest, *filter(None, [due_seconds(ready)])], default=None)

@@ -13,6 +13,7 @@ from queue_pipeline.processing.error_message import Failure, error_message
 from queue_pipeline.processing.recoverability import DelayedRetry, retry_headers
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.nginn.in_place import Mark
 from queue_pipeline.transport.ready import ReadyMessages
 
 SHORTEST_TRACE = 2_048
@@ -39,6 +40,14 @@ class FailedCopies:
     ready: Sequence[ReadyMessages]
     failed: Sequence[FailedMessage]
     delayed: int
+    marks: Sequence[Mark] = ()
+    """What becomes of messages of an NGinn queue, of which no copies are made."""
+
+    @property
+    def due_seconds(self) -> float | None:
+        """Until the first of them is tried again, where they are."""
+        waits = [one.retry_milliseconds / 1000 for one in self.marks if one.retry_milliseconds is not None]
+        return min(waits, default=None)
 
 
 class Receiver(Protocol):
@@ -92,6 +101,27 @@ def failed_copies(
         )
     ready = [errors.ready(receiver.error_queue, False), later.ready(receiver.input_queue, True)]
     return FailedCopies([one for one in ready if one.ids], failed, len(later.ids))
+
+
+def failed_in_place(
+    messages: Table,
+    reasons: Mapping[str, Failure],
+    retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
+) -> FailedCopies:
+    """What becomes of messages of an NGinn queue: each stays where it is, to be tried again or as a failed one."""
+    marks: list[Mark] = []
+    failed: list[FailedMessage] = []
+    for row in messages.select(["id", "row_version", "message_id", "message_type", "headers"]).to_pylist():
+        reason = reasons[row["id"]]
+        again = retry(wire.decode(row["headers"]))
+        told = reason.stack_trace or f"{reason.error_type}: {reason.message}"
+        milliseconds = None if again is None else round(again.delay.total_seconds() * 1000)
+        marks.append(Mark(row["row_version"], told, milliseconds))
+        if again is None:
+            failed.append(
+                FailedMessage(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
+            )
+    return FailedCopies((), failed, len(marks) - len(failed), marks)
 
 
 def reasons_of(failures: Iterable[Failed]) -> dict[str, Failure]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -97,6 +97,18 @@ def delayed_retry(
         return None
     number = performed + 1
     return DelayedRetry(number, timedelta(seconds=policy.delayed_retry_seconds * number))
+
+
+def scheduled_retry(
+    policy: Recoverability, waits: Sequence[float], headers: Mapping[str, str], *, unrecoverable: bool = False
+) -> DelayedRetry | None:
+    """The next retry of a message of an NGinn queue, by that system's schedule unless the policy says otherwise."""
+    if policy.model_fields_set & {"delayed_retries", "delayed_retry_seconds"}:
+        waits = [policy.delayed_retry_seconds * number for number in range(1, policy.delayed_retries + 1)]
+    performed = _number(headers.get(wire.RETRIES))
+    if unrecoverable or performed >= len(waits):
+        return None
+    return DelayedRetry(performed + 1, timedelta(seconds=waits[performed]))
 
 
 def retry_headers(headers: Mapping[str, str], retry: DelayedRetry, now: datetime, forward_to: str) -> dict[str, str]:

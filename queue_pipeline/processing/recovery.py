@@ -18,7 +18,13 @@ from queue_pipeline.processing.exception_text import describe, error_types
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
-from queue_pipeline.processing.recoverability import DelayedRetry, Step, delayed_retry, next_step
+from queue_pipeline.processing.recoverability import (
+    DelayedRetry,
+    Step,
+    delayed_retry,
+    next_step,
+    scheduled_retry,
+)
 from queue_pipeline.processing.spark_errors import is_plumbing, is_spark_error
 from queue_pipeline.processing.transforming import Transformer
 from queue_pipeline.transport import headers as wire
@@ -35,6 +41,7 @@ from queue_pipeline.transport.errors import (
     UniqueIndexMissingError,
 )
 from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import QueueTransport
 
 FAILURES_BETWEEN_PROBES = 8
@@ -176,11 +183,14 @@ class Recovery:
             return Attempted((), self._transport.claims.split(claim, claim.messages // 2), failure, step)
         if step is Step.RETRY:
             return Attempted((), (claim,), failure, step)
-        now = datetime.now(UTC)
+        now, queue = datetime.now(UTC), self._transport.resolve(self._pipeline.input_queue)
 
         def retry(headers: Mapping[str, str]) -> DelayedRetry | None:
             if not self._delays():
                 return None
+            if is_nginn(queue):
+                waits = self._transport.book.nginn.retry_seconds
+                return scheduled_retry(self._policy, waits, headers, unrecoverable=unrecoverable)
             return delayed_retry(self._policy, headers, now, unrecoverable=unrecoverable)
 
         messages = replace(batch, claim=claim) if batch else self._processor.read(claim)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from queue_pipeline.transport.address import QueueAddress, check_name
 from queue_pipeline.transport.dialect import Dialect
 from queue_pipeline.transport.errors import AddressError
+from queue_pipeline.transport.nginn.endpoint import NGINN, is_endpoint, parse_endpoint
+from queue_pipeline.transport.nginn.settings import VARIABLE, NGinnSettings
 
 DELAYED_SUFFIX = "Delayed"
 CLAIMED_SUFFIX = "Claimed"
@@ -54,17 +56,42 @@ class AddressBook:
     catalog: str | None = None
     queue_schemas: Mapping[str, str] = field(default_factory=dict)
     queue_catalogs: Mapping[str, str] = field(default_factory=dict)
+    nginn: NGinnSettings = field(default_factory=NGinnSettings)
 
     def resolve(self, queue: str | QueueAddress | QueueTable) -> QueueTable:
         """The table that an address means here."""
         if isinstance(queue, QueueTable):
             return queue
+        if isinstance(queue, str) and is_endpoint(queue):
+            return self._endpoint(queue)
         address = self.dialect.parse(queue) if isinstance(queue, str) else queue
         return self._table(
             address.table,
             self.queue_schemas.get(address.table) or address.schema,
             self.queue_catalogs.get(address.table) or address.catalog,
         )
+
+    def is_local(self, endpoint: str, queue: QueueTable) -> bool:
+        """Whether an endpoint that a message names is this NGinn queue; aliases aside, letters count as one case."""
+        if endpoint.lower() == queue.canonical.lower():
+            return True
+        try:
+            alias, table = parse_endpoint(endpoint)
+        except AddressError:
+            return False
+        return alias in self.nginn.aliases and table.lower() == queue.table.lower()
+
+    def _endpoint(self, text: str) -> QueueTable:
+        """The table of an NGinn endpoint; its alias has to be known to mean this database."""
+        alias, table = parse_endpoint(text)
+        if alias not in self.nginn.aliases:
+            known = ", ".join(self.nginn.aliases) or "none"
+            raise AddressError(
+                f"{text}: the alias {alias!r} is not known to mean this database (known: {known}); if it does, add it "
+                f"to `aliases` in the settings of NGinn queues ({VARIABLE})"
+            )
+        found = self._table(table, self.queue_schemas.get(table), self.queue_catalogs.get(table))
+        return replace(found, layout=NGINN, canonical=text)
 
     @property
     def default_schema(self) -> str | None:

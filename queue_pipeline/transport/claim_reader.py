@@ -10,6 +10,8 @@ from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.claim_store import LAST_ROW_VERSION
 from queue_pipeline.transport.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.nginn.reading import read_in_place
+from queue_pipeline.transport.nginn.rows import is_nginn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,4 +70,12 @@ class ClaimReader:
         tables = self._book.claim_tables(self._book.resolve(claim.queue))
         values = (claim.claim_id, part.first_row_version, part.last_row_version)
         dialect = self._database.dialect
+        if is_nginn(tables.queue):
+            from queue_pipeline.transport.claimed_columns import from_rows
+
+            settings = self._book.nginn
+            rows = self._database.run(
+                lambda own: read_in_place(own, dialect, tables, settings, values, body=body), write=False
+            )
+            return from_rows(rows)
         return self._database.run(lambda own: dialect.read_claimed(own, tables, values, body=body), write=False)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.claim import (
     DEFAULT_LEASE_SECONDS,
@@ -24,11 +26,13 @@ from queue_pipeline.transport.claim import (
 from queue_pipeline.transport.claim_store import LAST_ROW_VERSION, ClaimStore
 from queue_pipeline.transport.database import CommitUnknownError, Database, Transaction
 from queue_pipeline.transport.dialect import Bounds
-from queue_pipeline.transport.errors import ConfigurationError, TableNotFoundError
+from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, TableNotFoundError
 from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder
-from queue_pipeline.transport.headers import FORWARD_DESTINATION
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
+from queue_pipeline.transport.nginn.in_place import Incoming, InPlaceClaims, Mark, OutOfTurn
+from queue_pipeline.transport.nginn.reading import read_in_place
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.outbox import Outbox, Pile
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import AnyShipment, Sender, count
@@ -47,6 +51,7 @@ class Claims:
         forwarder: Forwarder,
         failures: FailureCounts,
         outbox: Outbox,
+        incoming: Incoming,
     ) -> None:
         self._database = database
         self._book = book
@@ -55,6 +60,8 @@ class Claims:
         self._failures = failures
         self._outbox = outbox
         self._store = ClaimStore(database, book)
+        self.in_place = InPlaceClaims(database, book, self._store, incoming)
+        """What is different for NGinn queues, whose messages stay where they are."""
 
     def claim(
         self,
@@ -71,6 +78,8 @@ class Claims:
         check_claim(queue, owner, max_messages, max_bytes, lease_seconds)
         bounds, lease = Bounds(max_messages, max_bytes), round(lease_seconds * 1000)
         tables = self._book.claim_tables(queue)
+        if is_nginn(queue):
+            return self._database.run(lambda own: self.in_place.claim(own, tables, owner, bounds, lease))
         return self._database.run(
             lambda transaction: (
                 self._store.take_over(transaction, tables, owner, bounds, lease)
@@ -87,15 +96,29 @@ class Claims:
         check_owner(claim.queue, owner)
         check_lease(claim.queue, lease_seconds)
         milliseconds = round(lease_seconds * 1000)
-        return self._database.run(lambda own: self._store.adopt(own, claim, owner, milliseconds))
+        tables = self._store.tables(claim)
+
+        def take(transaction: Transaction) -> Claim | None:
+            adopted = self._store.adopt(transaction, claim, owner, milliseconds)
+            if adopted is None or not is_nginn(tables.queue):
+                return adopted
+            return self.in_place.keep(transaction, tables, adopted, milliseconds)
+
+        return self._database.run(take)
 
     def renew(self, claim: Claim, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> None:
         """Hold a claim for longer, counted from now on the database's clock."""
         check_lease(claim.queue, lease_seconds)
         command = self._store.claims_statement("claim_renew", claim.queue)
-        milliseconds = round(lease_seconds * 1000)
-        if self._database.run(lambda own: own.count(command, (milliseconds, *claim.fence))) != 1:
-            raise lost(claim)
+        milliseconds, tables = round(lease_seconds * 1000), self._store.tables(claim)
+
+        def hold(transaction: Transaction) -> None:
+            if transaction.count(command, (milliseconds, *claim.fence)) != 1:
+                raise lost(claim)
+            if is_nginn(tables.queue):
+                self.in_place.extend(transaction, tables, claim.claim_id, milliseconds)
+
+        self._database.run(hold)
 
     def begin(self, claim: Claim) -> None:
         """Note that its messages are being tried: if their holder dies from now on, that counts as a failure of theirs.
@@ -142,6 +165,8 @@ class Claims:
 
         def restore(transaction: Transaction) -> int:
             self._store.pass_fence(transaction, claim)
+            if is_nginn(tables.queue):
+                return self.in_place.give_back(transaction, tables, claim)
             names = dialect.optional_columns(self._database.shapes.columns(transaction, tables.queue))
             command = dialect.statement(
                 f"{tables.queue.layout}/claim_return", queue=tables.queue, claimed=tables.claimed, **names
@@ -156,7 +181,7 @@ class Claims:
         tables, everything = self._book.claim_tables(queue), Bounds(2**31 - 1, DEFAULT_MAX_BYTES)
         lease = round(DEFAULT_LEASE_SECONDS * 1000)
         owner, returned = f"give back {uuid.uuid4()}", 0
-        while claim := self._database.run(lambda own: self._store.take_over(own, tables, owner, everything, lease)):
+        while claim := self._database.run(lambda own: self._take_over(own, tables, owner, everything, lease)):
             returned += self.give_back(claim)
         return returned
 
@@ -168,24 +193,31 @@ class Claims:
         ready: Sequence[ReadyMessages] = (),
         dead_letters: Sequence[int] = (),
         staged: Sequence[Pile] = (),
+        marks: Sequence[Mark] = (),
     ) -> int:
         """End a claim: fence, own work, sends and the deletion of its messages in one transaction, all or none.
 
         `work` runs the caller's own statements in that transaction; it is called again if the database picks the
         transaction as a deadlock victim. `ready` are messages as columns, `dead_letters` the row versions of messages
         whose headers cannot be read: they go to the error queue byte for byte. `staged` are results that lie in the
-        outbox; if a single one of them is not there, nothing is done. Returns how many messages were sent.
+        outbox; if a single one of them is not there, nothing is done. `marks` say what becomes of messages of an NGinn
+        queue that failed. Returns how many messages were sent.
         """
         prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_ready(ready)]
-        drop = self._store.statement(self._store.tables(claim), "claim_drop")
+        tables = self._store.tables(claim)
+        drop = self._store.statement(tables, "claim_drop")
 
         def finish(transaction: Transaction) -> int:
             held = self._store.pass_fence(transaction, claim)
             if work is not None:
                 work(transaction)
-            self._move_dead_letters(transaction, claim, dead_letters)
+            if not is_nginn(tables.queue):
+                self._move_dead_letters(transaction, claim, dead_letters)
             sent = self._sender.write(transaction, prepared) + self._outbox.deliver(transaction, claim, staged)
-            transaction.execute(drop, (claim.claim_id,))
+            if is_nginn(tables.queue):
+                self.in_place.complete(transaction, tables, claim, marks, dead_letters)
+            else:
+                transaction.execute(drop, (claim.claim_id,))
             self._outbox.clear(transaction, claim)
             self._store.record(transaction, claim, sent, held)
             return sent
@@ -193,6 +225,9 @@ class Claims:
         for _ in range(COMMIT_TRIES):
             try:
                 return self._database.run(finish)
+            except OutOfTurn as out:
+                self._put_in_line(claim, tables, out.rows)
+                raise _out_of_turn(claim, len(out.rows)) from None
             except CommitUnknownError:
                 # The claim's row says which way it went: gone means that it was ended, once, with its results.
                 if all(status.claim_id != claim.claim_id for status in self.list()):
@@ -230,30 +265,42 @@ class Claims:
         tables = self._store.tables(claim)
 
         def move(transaction: Transaction) -> Claim | None:
-            self._move_dead_letters(transaction, claim, row_versions)
+            if is_nginn(tables.queue):
+                self.in_place.mark(transaction, tables, claim, (), row_versions)
+            else:
+                self._move_dead_letters(transaction, claim, row_versions)
             return self._store.shrink(transaction, tables, claim)
 
         return self._database.run(move)
 
     def marked(self, claim: Claim, text: str) -> list[int]:
         """The row versions of a claim's messages whose headers hold a text, looked for in the database."""
+        tables = self._store.tables(claim)
+        if is_nginn(tables.queue) and text == wire.quote(wire.RETRIES):
+            return self._database.run(lambda own: self.in_place.tried_before(own, tables, claim), write=False)
         command = self._store.statement(self._store.tables(claim), "claim_marked")
         rows = self._database.run(lambda own: own.rows(command, (claim.claim_id, text)), write=False)
         return [int(row[0]) for row in rows]
 
     def messages(self, claim: Claim) -> tuple[list[ReceivedMessage], list[tuple[int, str]]]:
         """A small claim's messages as objects, and its poison as (row version, what is wrong)."""
-        command = self._store.statement(self._store.tables(claim), "claim_read")
+        tables = self._store.tables(claim)
         whole = (claim.claim_id, 0, LAST_ROW_VERSION)
         good: list[ReceivedMessage] = []
         poison: list[tuple[int, str]] = []
-        for row in self._database.run(lambda own: own.rows(command, whole), write=False):
+
+        def read(transaction: Transaction) -> Sequence[Any]:
+            if is_nginn(tables.queue):
+                return read_in_place(transaction, self._database.dialect, tables, self._book.nginn, whole)
+            return transaction.rows(self._store.statement(tables, "claim_read"), whole)
+
+        for row in self._database.run(read, write=False):
             try:
                 good.append(from_row(*row))
             except ValueError as error:
                 poison.append((int(row[1]), str(error)))
         for message in good:
-            message.headers.pop(FORWARD_DESTINATION, None)
+            message.headers.pop(wire.FORWARD_DESTINATION, None)
         return good, poison
 
     def find(self, claim_id: str) -> Claim | None:
@@ -275,6 +322,22 @@ class Claims:
             return self._database.run(self._store.waiting, write=False)
         except TableNotFoundError:
             return {}
+
+    def _take_over(
+        self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int
+    ) -> Claim | None:
+        while (claim := self._store.take_over(transaction, tables, owner, bounds, lease)) is not None:
+            if not is_nginn(tables.queue) or self.in_place.keep(transaction, tables, claim, lease) is not None:
+                break
+        return claim
+
+    def _put_in_line(self, claim: Claim, tables: ClaimTables, rows: Sequence[int]) -> None:
+        def wait(transaction: Transaction) -> None:
+            self._store.pass_fence(transaction, claim)
+            self.in_place.put_in_line(transaction, tables, claim, rows)
+            self._outbox.clear(transaction, claim)
+
+        self._database.run(wait)
 
     def _move_dead_letters(self, transaction: Transaction, claim: Claim, row_versions: Sequence[int]) -> None:
         tables = self._store.tables(claim)
@@ -311,7 +374,7 @@ class Claims:
         """Send on what a mover left here for another queue, so that no transform ever sees it."""
         find, drop = (self._store.statement(tables, name) for name in ("claim_forwarded", "claim_drop_one"))
         forwarded = 0
-        for row in transaction.rows(find, (claim.claim_id, FORWARD_DESTINATION)):
+        for row in transaction.rows(find, (claim.claim_id, wire.FORWARD_DESTINATION)):
             try:
                 message = from_row(*row)
             except ValueError:
@@ -325,3 +388,10 @@ class Claims:
         return replace(
             claim, messages=messages, bytes=size, first_row_version=first, forwarded=claim.forwarded + forwarded
         )
+
+
+def _out_of_turn(claim: Claim, messages: int) -> ClaimLostError:
+    return ClaimLostError(
+        f"claim {claim.claim_id} of {claim.queue} was ended without results: {messages} of its messages belong to a "
+        "sequence in which an earlier one has not been processed; they wait for it, and the others are ready again"
+    )

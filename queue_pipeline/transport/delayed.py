@@ -20,6 +20,8 @@ from queue_pipeline.transport.errors import (
 )
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.messages import from_row
+from queue_pipeline.transport.nginn.queue import NGinnQueues
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.statements import Command
 
 DEFAULT_MOVE_BATCH = 1_000
@@ -35,7 +37,8 @@ class DelayedMover:
     transaction, so that nobody has to receive from this queue for them to arrive.
     """
 
-    def __init__(self, database: Database, book: AddressBook, forwarder: Forwarder) -> None:
+    def __init__(self, database: Database, book: AddressBook, forwarder: Forwarder, nginn: NGinnQueues) -> None:
+        self._nginn = nginn
         self._database = database
         self._book = book
         self._forwarder = forwarder
@@ -44,6 +47,8 @@ class DelayedMover:
         """Move everything that is due now, in batches of one transaction each; returns how many."""
         if batch < 1:
             raise ConfigurationError(f"queue {queue}: a batch of {batch} delayed messages; ask for at least one")
+        if is_nginn(queue):
+            return self._nginn.move_due(queue, batch)
         total, straight = 0, True
         while True:
             move = functools.partial(self._move, queue=queue, batch=batch, straight=straight)
@@ -60,6 +65,8 @@ class DelayedMover:
 
     def next_due_seconds(self, queue: QueueTable) -> float | None:
         """Seconds until the next message is due on the database's clock, negative when overdue; None without one."""
+        if is_nginn(queue):
+            return self._nginn.next_due_seconds(queue)
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         command = self._statement("count_delayed", queue, delayed)
 

@@ -122,6 +122,33 @@ class Dialect(ABC):
     ) -> Taken:
         """Move messages from the head of a queue into its .Claimed table, dropping expired ones."""
 
+    def take_in_place(
+        self, transaction: Transaction, tables: ClaimTables, order: str, claim_id: str, bounds: Bounds, lease: int
+    ) -> int:
+        """Claim messages of an NGinn queue where they are, for so many milliseconds; returns how many.
+
+        Several statements of a bounded number of rows, so that row locks do not become a table lock.
+        """
+        names: dict[str, QueueTable | str] = {"queue": tables.queue, "claimed": tables.claimed, "order": order}
+        note, move, sizes = (
+            self.statement(f"nginn/{name}", **names) for name in ("claim_note", "claim_move", "claim_sizes")
+        )
+        taken = size = 0
+        while taken < bounds.messages and (taken == 0 or size < bounds.bytes):
+            wanted = min(self.rows_per_take, bounds.messages - taken)
+            noted = transaction.count(note, (wanted, bounds.bytes - size, claim_id, lease))
+            transaction.execute(move, (claim_id,))
+            taken += noted
+            size = int(transaction.rows(sizes, (claim_id, 0, 2**63 - 1))[0][1])
+            if noted < wanted:
+                break
+        return taken
+
+    def extend_in_place(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
+        """Hold the messages of a claim on an NGinn queue for so many milliseconds from now."""
+        names = {"queue": tables.queue, "claimed": tables.claimed}
+        transaction.execute(self.statement("nginn/claim_extend", **names), (lease, claim_id))
+
     def read_claimed(
         self, transaction: Transaction, tables: ClaimTables, values: tuple[str, int, int], *, body: bool
     ) -> pa.RecordBatch:

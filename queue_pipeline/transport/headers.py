@@ -60,6 +60,21 @@ RETRY_ACKNOWLEDGEMENT_SENT: Final = "ServiceControl.Retry.AcknowledgementSent"
 RETRY_SUCCESSFUL: Final = "ServiceControl.Retry.Successful"
 EDIT_OF: Final = "ServiceControl.EditOf"
 
+NGINN_RETRY_COUNT: Final = "_NG_RetryCount"
+NGINN_DELIVER_AT: Final = "_NG-DeliverAt"
+NGINN_LABEL: Final = "_NG-Label"
+NGINN_CORRELATION_ID: Final = "_NG-CorrelationId"
+NGINN_BUS_MESSAGE_ID: Final = "_NG-BusMessageId"
+NGINN_CONTENT_TYPE: Final = "_NG-ContentType"
+NGINN_TIME_TO_LIVE: Final = "_NG-TTL"
+NGINN_REPLY_TO: Final = "_NG-ReplyTo"
+NGINN_SEQUENCE: Final = "_NG-Seq"
+NGINN_SEQUENCE_NUMBER: Final = "_NG-SeqNum"
+NGINN_SEQUENCE_LENGTH: Final = "_NG-SeqLen"
+NGINN_EXCLUSION_ID: Final = "_NG-ExclId"
+NGINN_PRIORITY: Final = "_NG-Priority"
+"""Not one of NGinn's: how a program here asks for an urgent message, which a table shows by its due time alone."""
+
 RESERVED_PREFIXES: Final = ("NServiceBus.", "ServiceControl.", "$.diagnostics.")
 """Headers that the platform fills in; those of a program's own have other names."""
 

@@ -13,7 +13,8 @@ from queue_pipeline.transport.errors import (
     DatabaseError,
     QueueNotFoundError,
 )
-from queue_pipeline.transport.index_findings import Finding, Judge, Severity, missing_columns
+from queue_pipeline.transport.index_findings import Finding, Judge, Severity, missing_columns, nginn_findings
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.table_description import Index, Sequence, Size, TableDescription
 
 __all__ = ["Finding", "IndexAuditor", "Severity"]
@@ -30,6 +31,8 @@ class IndexAuditor:
 
     def audit(self, queue: QueueTable) -> list[Finding]:
         """Everything that is wrong with a queue's tables."""
+        if is_nginn(queue):
+            return self._audit_in_place(queue)
         described, delayed = self._database.run(lambda own: self._describe_both(own, queue), write=False)
         described = self._with_size(described)
         if self._database.dialect.name == "postgresql":
@@ -39,6 +42,8 @@ class IndexAuditor:
     def missing_indexes(self, queue: QueueTable) -> list[Finding]:
         """Only the missing indexes, to warn of before the work: a failing check is logged, never raised."""
         try:
+            if is_nginn(queue):
+                return self._audit_in_place(queue)
             described, delayed = self._database.run(lambda own: self._describe_both(own, queue), write=False)
             return Judge(self._database.dialect, described, delayed).missing_indexes()
         except QueueNotFoundError:
@@ -46,6 +51,13 @@ class IndexAuditor:
         except Exception as error:
             logger.warning("checking indexes of %s failed: %s", queue, error)
             return []
+
+    def _audit_in_place(self, queue: QueueTable) -> list[Finding]:
+        """What is missing on an NGinn queue: it has one table, and one index beside its key."""
+        described = self._database.run(lambda own: self._describe(own, queue), write=False)
+        if described is None:
+            raise QueueNotFoundError(queue.canonical)
+        return nginn_findings(self._database.dialect, described)
 
     def _describe_both(
         self, transaction: Transaction, queue: QueueTable
@@ -63,7 +75,7 @@ class IndexAuditor:
         columns = transaction.rows(dialect.statement("columns", queue=table))
         if not columns:
             return None
-        indexes = transaction.rows(dialect.statement(f"{table.layout}/describe_indexes", queue=table))
+        indexes = transaction.rows(dialect.statement("nservicebus/describe_indexes", queue=table))
         return TableDescription(
             table,
             {str(name).lower(): str(kind).lower() for name, kind in columns},

@@ -9,6 +9,7 @@ from itertools import chain, count
 
 from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.dialect import Dialect
+from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.table_description import TableDescription
 
 SEQUENCE_ALARM = 0.8
@@ -99,6 +100,16 @@ _TYPES: Mapping[str, Mapping[str, _TypeRule]] = {
     },
 }
 _COLUMNS = ("id", "expires", "headers", "body")
+_NGINN_COLUMNS = (
+    "id",
+    "from_endpoint",
+    "to_endpoint",
+    "subqueue",
+    "retry_time",
+    "msg_text",
+    "msg_headers",
+    "unique_id",
+)
 
 
 def row_version_column(dialect: Dialect) -> str:
@@ -109,6 +120,21 @@ def row_version_column(dialect: Dialect) -> str:
 def missing_columns(dialect: Dialect, queue: TableDescription) -> list[str]:
     """The columns that make a table a queue and that this one has not."""
     return [name for name in (*_COLUMNS, row_version_column(dialect)) if name not in queue.columns]
+
+
+def nginn_findings(dialect: Dialect, queue: TableDescription) -> list[Finding]:
+    """What is wrong with an NGinn queue: the index without which every look at it reads all processed messages too."""
+    if missing := [name for name in _NGINN_COLUMNS if name not in queue.columns]:
+        raise ConfigurationError(
+            f"{queue.table} is no NGinn queue: its table lacks {', '.join(missing)}; name the table of a queue"
+        )
+    if queue.index_on("subqueue"):
+        return []
+    index = dialect.quote(f"IDX_{queue.table.table}_subqueue_retry_time")
+    mend = dialect.statement("nginn/mend_subqueue_index", queue=queue.table, index=index).text
+    message = f"queue {queue.table}: index {index} on subqueue of {queue.table.qualified} is missing"
+    cost = "every receive and every peek reads all messages, processed ones included"
+    return [Finding(queue.table.canonical, "missing_subqueue_index", Severity.WARNING, message, cost, mend)]
 
 
 class Judge:

@@ -22,6 +22,7 @@ from queue_pipeline.transport.addressing import (
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Dialect
 from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.statements import Command
 
 
@@ -75,12 +76,19 @@ def steps(
         if queue in plain_queues:
             continue
         tables = book.claim_tables(queue)
+        if is_nginn(queue):
+            index = dialect.quote(f"{tables.claimed.table}_id")
+            create_claimed = dialect.statement("nginn/create_claimed", claimed=tables.claimed, claimed_index=index)
+            made.append(_step(dialect, tables.claimed, create_claimed, options))
+            continue
         delayed = book.sibling(queue, DELAYED_SUFFIX)
         due_index = dialect.quote(f"{delayed.table}_Due")
         create_delayed = dialect.statement(f"{queue.layout}/create_delayed", delayed=delayed, due_index=due_index)
         made.append(_step(dialect, delayed, create_delayed, options))
         create_claimed = dialect.statement(f"{queue.layout}/create_claimed", claimed=tables.claimed)
         made.append(_step(dialect, tables.claimed, create_claimed, options))
+    if any(is_nginn(queue) for queue in (*queues, *plain_queues)):
+        made += _nginn_steps(dialect, book, options)
     if not queues:
         return made
     shared = [
@@ -184,7 +192,34 @@ def advisory_key(qualified: str) -> int:
     return int(struct.unpack("<q", hashlib.sha256(qualified.encode("utf-16-le")).digest()[:8])[0])
 
 
+def _nginn_steps(dialect: Dialect, book: AddressBook, options: InstallOptions) -> list[Step]:
+    """The tables that NGinn queues share: subscriptions, and the state of sequences where those are used."""
+    wanted = [("subscriptions", book.nginn.subscriptions_table)]
+    if book.nginn.sequences:
+        wanted.append(("sequences", book.nginn.sequences_table))
+    made = []
+    for key, name in wanted:
+        table, key_index = book.own(name), dialect.quote(f"PK_{name}")
+        names: dict[str, QueueTable | str] = {key: table, "key_index": key_index}
+        made.append(_step(dialect, table, dialect.statement(f"nginn/create_{key}", **names), options))
+    return made
+
+
+def _nginn_queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> Step:
+    index, key = dialect.quote(f"IDX_{queue.table}_subqueue_retry_time"), dialect.quote(f"PK_{queue.table}")
+    commands = [dialect.statement("nginn/create_queue", queue=queue, subqueue_index=index, key_index=key)]
+    if options.grant_to:
+        schema = dialect.quote(queue.schema or "")
+        sequence = f"{schema}.{dialect.quote(f'{queue.table}_id_seq')}"
+        account = dialect.quote(options.grant_to)
+        names = {"schema": schema, "sequence": sequence, "account": account}
+        commands.append(dialect.statement("nginn/grant", queue=queue, **names))
+    return Step(queue, tuple(commands))
+
+
 def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> Step:
+    if is_nginn(queue):
+        return _nginn_queue_step(dialect, queue, options)
     index = dialect.quote(f"{queue.table}_Expires")
     name = "create_queue_heap" if options.heap else "create_queue"
     commands = [dialect.statement(f"{queue.layout}/{name}", queue=queue, expires_index=index)]

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claim import Claim, lost
 from queue_pipeline.transport.database import Database, Transaction
@@ -53,9 +52,7 @@ class Outbox:
 
         def write(transaction: Transaction) -> None:
             for number, shipment in enumerate(shipments):
-                rows = shipment.rows()
-                if not shipment.delayed and self._database.shapes.has_ascii_headers(transaction, shipment.table):
-                    rows = (row._replace(headers=wire.to_ascii(row.headers)) for row in rows)
+                rows = self._sender.stored_rows(transaction, shipment)
                 self._database.dialect.insert(transaction, command, rows, (claim.claim_id, task, number))
             self._hold(transaction, claim)
 

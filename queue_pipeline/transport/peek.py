@@ -9,6 +9,9 @@ from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import from_row
+from queue_pipeline.transport.nginn.rows import StoredRow, is_nginn, message_headers, row_id
+from queue_pipeline.transport.nginn.settings import NGinnSettings
+from queue_pipeline.transport.nginn.sorting import Looked, sort_rows
 
 DEFAULT_MAX_RECORDS_TO_PEEK = 1_000
 
@@ -28,8 +31,9 @@ class Shown:
 class Peeker:
     """Looks at a queue; takes no lock that a receiver would notice."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, nginn: NGinnSettings | None = None) -> None:
         self._database = database
+        self._nginn = nginn or NGinnSettings()
 
     def peek(self, queue: QueueTable, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
         """How many messages wait, counted up to a limit: the same work on a short queue and on a long one."""
@@ -45,11 +49,23 @@ class Peeker:
         dialect = self._database.dialect
 
         def look(own: Transaction) -> list[Shown]:
+            if is_nginn(queue):
+                rows = own.rows(dialect.statement("nginn/show", queue=queue), (max_messages,))
+                return [_shown_in_place(queue, row, self._nginn) for row in rows]
             columns = self._database.shapes.columns(own, queue)
             command = dialect.statement(f"{queue.layout}/show", queue=queue, **dialect.optional_columns(columns, "q"))
             return [_shown(*row) for row in own.rows(command, (max_messages,))]
 
         return self._database.run(look, write=False)
+
+
+def _shown_in_place(queue: QueueTable, row: Any, settings: NGinnSettings) -> Shown:
+    *values, now = row
+    stored = StoredRow(*values)
+    found = sort_rows([Looked(stored.id, "", stored.headers, stored.text, now)], queue, None)
+    headers = None if found.unreadable else message_headers(queue.canonical, stored, settings)
+    body = (stored.text or "").encode()
+    return Shown(row_id(queue.canonical, stored), stored.id, bool(found.expired), headers, stored.headers or "", body)
 
 
 def _shown(

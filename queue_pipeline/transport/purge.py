@@ -7,15 +7,18 @@ from collections.abc import Callable
 from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.nginn.queue import NGinnQueues
+from queue_pipeline.transport.nginn.rows import is_nginn
 
 DEFAULT_PURGE_BATCH = 10_000
 
 
 class Purger:
-    """Deletes expired messages in batches, passing over rows that a receiver holds."""
+    """Deletes expired messages in batches, passing over rows that a receiver holds; of NGinn queues, processed ones."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, nginn: NGinnQueues) -> None:
         self._database = database
+        self._nginn = nginn
 
     def purge(
         self, queue: QueueTable, batch: int = DEFAULT_PURGE_BATCH, progress: Callable[[int], None] | None = None
@@ -26,7 +29,10 @@ class Purger:
         command = self._database.dialect.statement(f"{queue.layout}/purge", queue=queue)
         total = 0
         while True:
-            deleted = self._database.run(lambda own: own.count(command, (batch,)))
+            if is_nginn(queue):
+                deleted = self._nginn.purge(queue, batch)
+            else:
+                deleted = self._database.run(lambda own: own.count(command, (batch,)))
             total += deleted
             if progress is not None:
                 progress(total)

@@ -15,6 +15,8 @@ from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode, from_row
+from queue_pipeline.transport.nginn.receiving import NGinnReceiver
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.send import Sender
 
 logger = logging.getLogger(__name__)
@@ -58,11 +60,20 @@ class Received:
 class Receiver:
     """Takes messages off a queue by deleting them."""
 
-    def __init__(self, database: Database, book: AddressBook, sender: Sender, claims: Claims, error_queue: str) -> None:
+    def __init__(
+        self,
+        database: Database,
+        book: AddressBook,
+        sender: Sender,
+        claims: Claims,
+        error_queue: str,
+        nginn: NGinnReceiver,
+    ) -> None:
         self._database = database
         self._book = book
         self._sender = sender
         self._claims = claims
+        self._nginn = nginn
         self._forwarder = Forwarder(database, book, sender, error_queue)
 
     @contextlib.contextmanager
@@ -82,14 +93,24 @@ class Receiver:
             with self._by_claim(batch, max_messages):
                 yield batch
         else:
-            with self._database.transaction() as transaction:
+            with self._attempts(batch), self._database.transaction() as transaction:
                 self._fill(transaction, batch, max_messages)
                 batch.transaction = transaction
                 with transaction.scope() if mode is TransactionMode.TRANSACTION_SCOPE else contextlib.nullcontext():
                     yield batch
 
+    def _attempts(self, batch: Received) -> contextlib.AbstractContextManager[None]:
+        """Whoever reads an NGinn queue counts failed attempts, once they were rolled back; elsewhere nobody does."""
+        if is_nginn(batch.queue):
+            return self._nginn.attempts(batch.queue, batch.messages)
+        return contextlib.nullcontext()
+
     def _fill(self, transaction: Transaction, batch: Received, max_messages: int) -> None:
         """Take rows until there is something to hand over or the queue is empty; what is no message is dealt with."""
+        if is_nginn(batch.queue):
+            taken = self._nginn.take(transaction, batch.queue, max_messages)
+            batch.messages[:], batch.expired, batch.forwarded, batch.poisoned = taken
+            return
         dialect = self._database.dialect
         columns = self._database.shapes.columns(transaction, batch.queue)
         command = dialect.statement(

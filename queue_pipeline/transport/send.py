@@ -10,6 +10,7 @@ from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, Que
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Row
 from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
+from queue_pipeline.transport.nginn.rows import is_nginn, written
 from queue_pipeline.transport.ready import ReadyMessages as ReadyMessages
 from queue_pipeline.transport.ready import check_ready
 
@@ -138,6 +139,11 @@ class Sender:
                 for message in shipment.messages:
                     wire.check_text(message.headers)
         if transaction is not None:
+            for shipment in shipments:
+                if is_nginn(shipment.table):
+                    # The caller may go on after an error, and then nothing must have been written.
+                    for _ in self.stored_rows(transaction, shipment):
+                        pass
             return self.write(transaction, shipments)
         return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0
 
@@ -162,19 +168,31 @@ class Sender:
         """Insert what `prepare` and `prepare_ready` made."""
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
-            table, rows = shipment.table, shipment.rows()
+            table, rows = shipment.table, self.stored_rows(transaction, shipment)
             if shipment.delayed:
                 command = dialect.statement(f"{table.layout}/store_delayed", queue=table, delayed=table)
             else:
                 names = dialect.optional_columns(shapes.columns(transaction, table))
                 command = dialect.statement(f"{table.layout}/send", queue=table, **names)
-                if shapes.has_ascii_headers(transaction, table):
-                    rows = (row._replace(headers=wire.to_ascii(row.headers)) for row in rows)
             dialect.insert(transaction, command, rows)
         return count(shipments)
 
+    def stored_rows(self, transaction: Transaction, shipment: AnyShipment) -> Iterator[Row]:
+        """The rows of a shipment in the form in which its table keeps them."""
+        table, rows = shipment.table, shipment.rows()
+        if is_nginn(table):
+            return written(rows, table, self._book.nginn)
+        if not shipment.delayed and self._database.shapes.has_ascii_headers(transaction, table):
+            return (row._replace(headers=wire.to_ascii(row.headers)) for row in rows)
+        return rows
+
     def _delayed_table(self, destination: QueueTable) -> QueueTable:
-        """The sending endpoint's own delayed table; a program without an endpoint uses the destination's."""
+        """The sending endpoint's own delayed table; a program without an endpoint uses the destination's.
+
+        An NGinn queue keeps what is due later itself.
+        """
+        if is_nginn(destination):
+            return destination
         owner = self._book.resolve(self._endpoint) if self._endpoint else destination
         return self._book.sibling(owner, DELAYED_SUFFIX)
 

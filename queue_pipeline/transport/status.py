@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.errors import AddressError
+from queue_pipeline.transport.nginn.queue import NGinnQueues
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.statements import Command
 
 DEFAULT_MOST_COUNTED = 1_000_000
@@ -33,14 +36,21 @@ class QueueStatus:
     claims: int | None
     claimed: int | None
     abandoned_claims: int | None
+    processed: int | None = None
+    """Messages of an NGinn queue that were processed and are still kept."""
+    failed: int | None = None
+    """Messages of an NGinn queue that failed for good."""
+    latency_milliseconds: float | None = None
+    """The average time from due to processed in an NGinn queue, over the last five minutes."""
 
 
 class StatusReader:
     """Reads the figures of queues, and finds which queues there are."""
 
-    def __init__(self, database: Database, book: AddressBook) -> None:
+    def __init__(self, database: Database, book: AddressBook, nginn: NGinnQueues) -> None:
         self._database = database
         self._book = book
+        self._nginn = nginn
 
     def queues(self) -> list[QueueTable]:
         """Every table in the default schema that has the shape of a queue."""
@@ -52,10 +62,12 @@ class StatusReader:
             # A table that no address can name is nobody's queue, whatever its shape.
             with contextlib.suppress(AddressError):
                 found.append(self._book.resolve(QueueAddress(str(name), here.schema, here.catalog)))
-        return found
+        return [*found, *self._nginn.queues()]
 
     def status(self, queue: QueueTable, most_counted: int = DEFAULT_MOST_COUNTED) -> QueueStatus:
         """The figures of one queue."""
+        if is_nginn(queue):
+            return self._in_place(queue, most_counted)
         return self._database.run(lambda own: self._read(own, queue, most_counted), write=False)
 
     def _read(self, transaction: Transaction, queue: QueueTable, most: int) -> QueueStatus:
@@ -82,6 +94,42 @@ class StatusReader:
             claims,
             None if claimed is None else int(claimed),
             None if abandoned is None else int(abandoned),
+        )
+
+    def _in_place(self, queue: QueueTable, most: int) -> QueueStatus:
+        """The figures of an NGinn queue: all its messages are in one table."""
+        figures = self._nginn.figures(queue)
+        dialect = self._database.dialect
+
+        def look(own: Transaction) -> tuple[Any, Any, Any]:
+            claimed = self._book.claim_tables(queue).claimed
+            status = own.rows(dialect.statement("nginn/status", queue=queue), (most,))[0]
+            claims = delayed = None
+            if self._exists(own, claimed):
+                delayed = own.rows(dialect.statement("nginn/count_delayed", queue=queue, claimed=claimed), (most,))[0]
+            table = self._book.own(CLAIMS_TABLE)
+            if self._exists(own, table):
+                command = Command(dialect.statement("claim_totals", claims=table).text, queue.canonical)
+                claims = own.rows(command, (queue.canonical,))[0]
+            return status, delayed, claims
+
+        (pending, oldest), delayed, claims = self._database.run(look, write=False)
+        waiting, next_due = delayed or (figures.scheduled, None)
+        held, claimed, abandoned = claims or (None, None, None)
+        return QueueStatus(
+            queue.canonical,
+            int(pending),
+            int(pending) >= most,
+            None if oldest is None else max(0.0, float(oldest) / 1000),
+            0,
+            int(waiting),
+            None if next_due is None else float(next_due) / 1000,
+            held,
+            None if claimed is None else int(claimed),
+            None if abandoned is None else int(abandoned),
+            figures.processed,
+            figures.failed,
+            figures.latency_milliseconds,
         )
 
     def _exists(self, transaction: Transaction, table: QueueTable) -> bool:

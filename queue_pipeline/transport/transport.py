@@ -21,6 +21,8 @@ from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.index_audit import Finding, IndexAuditor
 from queue_pipeline.transport.install import Installed, Installer, InstallOptions
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
+from queue_pipeline.transport.nginn.queue import NGinnQueues
+from queue_pipeline.transport.nginn.settings import NGinnSettings, default_nginn_settings
 from queue_pipeline.transport.outbox import Outbox
 from queue_pipeline.transport.pauses import Pauses
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
@@ -56,12 +58,14 @@ class QueueTransport:
         error_queue: str = "error",
         endpoint: str | None = None,
         connect: Connect | None = None,
+        nginn: NGinnSettings | None = None,
     ) -> None:
         """Say where the queues are.
 
         `schema` and `catalog` are the defaults for addresses that name none, `queue_schemas` and `queue_catalogs`
         override them for single tables; `endpoint` is the queue whose `.Delayed` table takes delayed sends;
-        `connect` supplies open connections in place of the transport's own.
+        `connect` supplies open connections in place of the transport's own; `nginn` are the settings of NGinn queues,
+        by default those of the environment.
         """
         url = parse_database_url(database) if isinstance(database, str) else database or default_database_url()
         self.database = Database(url, connect)
@@ -72,6 +76,7 @@ class QueueTransport:
         self._queue_catalogs = dict(queue_catalogs or {})
         self._endpoint = endpoint
         self._connects_itself = connect is None
+        self._nginn = nginn or default_nginn_settings()
 
     @classmethod
     def of(cls, settings: TransportSettings) -> QueueTransport:
@@ -84,6 +89,7 @@ class QueueTransport:
             queue_catalogs=settings.queue_catalogs,
             error_queue=settings.error_queue,
             endpoint=settings.endpoint,
+            nginn=settings.nginn,
         )
 
     @property
@@ -99,6 +105,7 @@ class QueueTransport:
             self._queue_catalogs,
             self.error_queue,
             self._endpoint,
+            self._nginn,
         )
 
     @functools.cached_property
@@ -110,7 +117,13 @@ class QueueTransport:
             self._catalog or self.database.catalog,
             self._queue_schemas,
             self._queue_catalogs,
+            self._nginn,
         )
+
+    @functools.cached_property
+    def nginn(self) -> NGinnQueues:
+        """What only NGinn queues have: figures by subqueue, failed messages, subscriptions."""
+        return NGinnQueues(self.database, self.book, self.sender)
 
     @functools.cached_property
     def sender(self) -> Sender:
@@ -121,7 +134,7 @@ class QueueTransport:
     def claims(self) -> Claims:
         """Claims, adopts, renews, completes, releases, splits and lists."""
         forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
-        return Claims(self.database, self.book, self.sender, forwarder, self.failures, self.outbox)
+        return Claims(self.database, self.book, self.sender, forwarder, self.failures, self.outbox, self.nginn.incoming)
 
     @functools.cached_property
     def outbox(self) -> Outbox:
@@ -145,7 +158,7 @@ class QueueTransport:
     def delayed(self) -> DelayedMover:
         """Moves due messages."""
         forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
-        return DelayedMover(self.database, self.book, forwarder)
+        return DelayedMover(self.database, self.book, forwarder, self.nginn)
 
     @functools.cached_property
     def failed(self) -> FailedMessages:
@@ -204,7 +217,7 @@ class QueueTransport:
 
     def show(self, queue: Queue, max_messages: int = 10) -> list[Shown]:
         """The oldest messages, left where they are."""
-        return Peeker(self.database).show(self.resolve(queue), max_messages)
+        return Peeker(self.database, self._nginn).show(self.resolve(queue), max_messages)
 
     @contextlib.contextmanager
     def receive(
@@ -216,7 +229,7 @@ class QueueTransport:
         """A batch of messages under one of the four transaction modes; see `Receiver.receive`."""
         table = self.resolve(queue)
         self.warn_of_missing_indexes(table)
-        receiver = Receiver(self.database, self.book, self.sender, self.claims, self.error_queue)
+        receiver = Receiver(self.database, self.book, self.sender, self.claims, self.error_queue, self.nginn.receiver)
         with receiver.receive(table, max_messages, mode) as batch:
             yield batch
 
@@ -235,16 +248,16 @@ class QueueTransport:
 
     def status(self, *queues: Queue) -> list[QueueStatus]:
         """The figures of the given queues, or of every queue in the default schema."""
-        reader = StatusReader(self.database, self.book)
+        reader = StatusReader(self.database, self.book, self.nginn)
         return [reader.status(self.resolve(queue)) for queue in queues or reader.queues()]
 
     def purge(self, queue: Queue, batch: int = DEFAULT_PURGE_BATCH) -> int:
         """Delete expired messages; returns how many."""
-        return Purger(self.database).purge(self.resolve(queue), batch)
+        return Purger(self.database, self.nginn).purge(self.resolve(queue), batch)
 
     def audit_indexes(self, *queues: Queue) -> list[Finding]:
         """What is missing, outdated or bloated on the given queues, or on every queue in the default schema."""
-        tables: Iterable[Queue] = queues or StatusReader(self.database, self.book).queues()
+        tables: Iterable[Queue] = queues or StatusReader(self.database, self.book, self.nginn).queues()
         auditor = IndexAuditor(self.database, self.book)
         return [finding for queue in tables for finding in auditor.audit(self.resolve(queue))]
 

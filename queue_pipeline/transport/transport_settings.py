@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from queue_pipeline.transport.database_url import DatabaseUrl
+from queue_pipeline.transport.nginn.settings import NGinnSettings
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class TransportSettings:
     queue_catalogs: Mapping[str, str] = field(default_factory=dict)
     error_queue: str = "error"
     endpoint: str | None = None
+    nginn: NGinnSettings = field(default_factory=NGinnSettings)
 
     def __repr__(self) -> str:
         """The database without its secrets."""

@@ -3,6 +3,7 @@ import re
 import sqlite3
 import string
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from queue_pipeline.transport.dialects import DIALECTS
 from queue_pipeline.transport.dialects.sqlserver import ROWS_PER_INSERT
 from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.install import InstallOptions, script, steps
+from queue_pipeline.transport.nginn.settings import NGinnSettings
 from queue_pipeline.transport.statements import (
     Command,
     load_statement,
@@ -43,15 +45,20 @@ TABLE_PLACEHOLDERS = {
     "pauses",
     "failures",
     "receivers",
+    "subscriptions",
+    "sequences",
     "table",
     "replacement",
 }
 NAME_PLACEHOLDERS = {
     "account",
+    "claimed_index",
     "claims_index",
     "due_index",
     "expires_index",
     "index",
+    "key_index",
+    "subqueue_index",
     "metrics_index",
     "outbox_index",
     "column",
@@ -59,7 +66,7 @@ NAME_PLACEHOLDERS = {
     "schema",
     "sequence",
 }
-COLUMN_PLACEHOLDERS = {"columns", "correlation_id", "reply_to_address", "sys"}
+COLUMN_PLACEHOLDERS = {"columns", "correlation_id", "order", "reply_to_address", "sys"}
 # Lists that a statement on a user's own table is composed of, from quoted names and from marks for parameters.
 LIST_PLACEHOLDERS = {"changes", "keys", "mark", "marks", "match"}
 
@@ -74,16 +81,20 @@ ONLY_SQLSERVER = {
     "scope_open": "XACT_ABORT ends a transaction behind the caller's back",
 }
 ONLY_POSTGRESQL = {
+    "nginn/claim_take": "the others note messages and move them in two statements",
     "nservicebus/claim_read_packed": "only psqlodbc takes a few large values so much faster than many small ones",
     "nservicebus/describe_sequence": "a sequence of 32 bits runs out",
     "nservicebus/mend_sequence_type": "a sequence of 32 bits runs out",
     "nservicebus/mend_dead_rows": "only there do dead rows stay until a vacuum",
 }
 ONLY_SQLITE = {
+    "nginn/claim_extended": "its clock goes on between two statements",
+    "nginn/lease_end": "its clock goes on between two statements",
     "nservicebus/claim_take_delete": "it cannot insert what a DELETE returns",
     "nservicebus/move_due_delete": "it cannot insert what a DELETE returns",
 }
 NOT_SQLITE = {
+    "nginn/grant": "it has no accounts",
     "grant_table": "it has no accounts",
     "nservicebus/grant": "it has no accounts",
     "install_lock": "its write lock is enough",
@@ -94,8 +105,15 @@ NOT_SQLITE = {
     "nservicebus/mend_headers_type": "it stores any type in any column",
     "nservicebus/mend_id_type": "it stores any type in any column",
 }
-NOT_SQLSERVER = {"table_key_index": "a merge does not refuse to work without one there"}
-NOT_POSTGRESQL = {"nservicebus/claim_drop_expired": "claim_take drops expired messages there itself"}
+NOT_SQLSERVER = {
+    "table_key_index": "a merge does not refuse to work without one there",
+    "nginn/sequence_lock": "sequence_open locks there itself",
+}
+NOT_POSTGRESQL = {
+    "nservicebus/claim_drop_expired": "claim_take drops expired messages there itself",
+    "nginn/claim_note": "claim_take does both there",
+    "nginn/claim_move": "claim_take does both there",
+}
 
 # Values that a statement takes; every other statement takes none.
 PARAMETERS = {
@@ -117,6 +135,62 @@ PARAMETERS = {
     "failures_record": 2,
     "install_lock": 1,
     "metrics_record": 8,
+    "nginn/claim_complete": 3,
+    "nginn/claim_done_row": 2,
+    "nginn/claim_drop": 1,
+    "nginn/claim_drop_one": 2,
+    "nginn/claim_extend": 2,
+    "nginn/claim_extended": 2,
+    "nginn/claim_fail_row": 3,
+    "nginn/claim_forget_lost": 1,
+    "nginn/claim_marked": 2,
+    "nginn/claim_middle": 2,
+    "nginn/claim_move": 1,
+    "nginn/claim_note": 4,
+    "nginn/claim_parts": 3,
+    "nginn/claim_postpone_row": 3,
+    "nginn/claim_read": 3,
+    "nginn/claim_read_headers": 3,
+    "nginn/claim_retry_row": 4,
+    "nginn/claim_return": 1,
+    "nginn/claim_separate": 4,
+    "nginn/claim_sizes": 3,
+    "nginn/claim_sort": 1,
+    "nginn/claim_split": 3,
+    "nginn/claim_take": 4,
+    "nginn/claim_tried": 1,
+    "nginn/count_delayed": 1,
+    "nginn/failed_drop_one": 1,
+    "nginn/failed_list": 2,
+    "nginn/failed_retry_one": 1,
+    "nginn/lease_end": 1,
+    "nginn/list_queues": 1,
+    "nginn/message": 1,
+    "nginn/move_due": 1,
+    "nginn/outbox_delay": 3,
+    "nginn/outbox_send": 3,
+    "nginn/peek": 1,
+    "nginn/purge": 2,
+    "nginn/purge_processed": 2,
+    "nginn/receive": 1,
+    "nginn/row_fail": 2,
+    "nginn/row_postpone": 2,
+    "nginn/row_refuse": 2,
+    "nginn/row_release": 1,
+    "nginn/row_retry": 3,
+    "nginn/send": 4,
+    "nginn/sequence_end": 1,
+    "nginn/sequence_lock": 1,
+    "nginn/sequence_open": 2,
+    "nginn/sequence_save": 2,
+    "nginn/show": 1,
+    "nginn/statistics": 1,
+    "nginn/status": 1,
+    "nginn/store_delayed": 4,
+    "nginn/subscription_add": 4,
+    "nginn/subscription_expire": 3,
+    "nginn/subscription_list": 2,
+    "nginn/subscription_remove": 3,
     "nservicebus/claim_drop": 1,
     "nservicebus/claim_drop_expired": 1,
     "nservicebus/claim_drop_one": 2,
@@ -173,7 +247,14 @@ PARAMETERS = {
     "table_moment": 1,
 }
 # PostgreSQL takes a message's parts packed: a buffer and five arrays.
-PACKED = {"nservicebus/send": 7, "nservicebus/store_delayed": 7, "nservicebus/claim_take": 4, "outbox_stage": 10}
+PACKED = {
+    "nservicebus/send": 7,
+    "nservicebus/store_delayed": 7,
+    "nginn/send": 7,
+    "nginn/store_delayed": 7,
+    "nservicebus/claim_take": 4,
+    "outbox_stage": 10,
+}
 
 every_statement = pytest.mark.parametrize(
     ("dialect", "name"), [(dialect, name) for dialect in DIALECTS for name in statement_names(dialect)]
@@ -210,7 +291,8 @@ def filled(dialect: Dialect, name: str, *, legacy: bool = True) -> Command:
             "marks": "?, ?",
             "changes": f"{changed} = ?",
         }
-    return dialect.statement(name, **{"queue": table, **names, **columns})
+    order = ", ".join(map(dialect.quote, ("retry_time", "id")))
+    return dialect.statement(name, **{"queue": table, **names, **columns, "order": order})
 
 
 # --- the files ---------------------------------------------------------------------------------------------
@@ -374,10 +456,12 @@ def test_headers_of_a_new_sqlserver_queue_lose_no_character():
 def test_sqlite_itself_accepts_every_statement():
     dialect = DIALECTS["sqlite"]
     connection = sqlite3.connect(":memory:")
+    book = AddressBook(dialect, nginn=NGinnSettings(sequences=True))
+    nginn = replace(book.resolve(QueueAddress(f"{TABLE} of NGinn")), layout="nginn")
     made = steps(
         dialect,
-        book := AddressBook(dialect),
-        [book.resolve(QueueAddress(TABLE))],
+        book,
+        [book.resolve(QueueAddress(TABLE)), nginn],
         [book.resolve("error")],
         InstallOptions(body_string=True),
     )
@@ -399,15 +483,26 @@ def test_sqlite_itself_accepts_every_statement():
         "pauses": book.own("QueuePauses"),
         "failures": book.own("QueueFailures"),
         "receivers": book.own("QueueReceivers"),
+        "subscriptions": book.own("NGMB_Subscriptions"),
+        "sequences": book.own("NGMB_SequenceInfo"),
+        "order": ", ".join(map(dialect.quote, ("retry_time", "id"))),
         "table": own_table,
         "replacement": dialect.quote("replacement"),
     } | {index: dialect.quote(f"{index} {TABLE}") for index in NAME_PLACEHOLDERS}
     for name in statement_names("sqlite"):
         if name == "session" or name.startswith(
-            ("create_", "table_", "upgrade_claims", "nservicebus/create_", "nservicebus/mend_row_version_type")
+            (
+                "create_",
+                "table_",
+                "upgrade_claims",
+                "nservicebus/create_",
+                "nginn/create_",
+                "nservicebus/mend_row_version_type",
+            )
         ):
             continue
-        for statement in dialect.split_script(dialect.statement(name, **names).text):
+        own = {"queue": nginn, "claimed": book.claim_tables(nginn).claimed} if name.startswith("nginn/") else {}
+        for statement in dialect.split_script(dialect.statement(name, **{**names, **own}).text):
             connection.execute(f"EXPLAIN {statement}", [None] * PARAMETERS.get(name, 0)).fetchall()
     connection.close()
 

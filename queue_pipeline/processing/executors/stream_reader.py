@@ -85,7 +85,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read as many messages as there are now, and no more."""
         transport = self._transport
         queue = transport.resolve(self._options.queue)
-        status = StatusReader(transport.database, transport.book).status(queue, ALL_MESSAGES)
+        status = StatusReader(transport.database, transport.book, transport.nginn).status(queue, ALL_MESSAGES)
         self._left = status.pending + transport.claims.waiting().get(queue.canonical, 0)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:

@@ -159,6 +159,13 @@ class PostgreSql(Dialect):
         taken, messages, size, first, forwarded = transaction.rows(command, parameters)[0]
         return Taken(int(taken), int(messages), int(size), first, int(forwarded) > 0)
 
+    def take_in_place(
+        self, transaction: Transaction, tables: ClaimTables, order: str, claim_id: str, bounds: Bounds, lease: int
+    ) -> int:
+        """One statement does it all."""
+        command = self.statement("nginn/claim_take", queue=tables.queue, claimed=tables.claimed, order=order)
+        return transaction.count(command, (*bounds, claim_id, lease))
+
     def read_claimed(
         self, transaction: Transaction, tables: ClaimTables, values: tuple[str, int, int], *, body: bool
     ) -> pa.RecordBatch:

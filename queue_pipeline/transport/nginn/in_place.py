@@ -1,0 +1,267 @@
+"""Claims on NGinn queues: messages stay where they are, in subqueue R, and come back when a lease is over.
+
+`<queue>.Claimed` notes which messages are in whose claim, and when their lease ends. A message is its claim's as long
+as its retry time is that very moment: whoever else takes it afterwards changes it, .NET processes included.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
+from queue_pipeline.transport.claim import DEFAULT_MAX_BYTES, Claim, lost
+from queue_pipeline.transport.claim_store import ClaimStore
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.dialect import Bounds
+from queue_pipeline.transport.errors import AddressError, QueueNotFoundError
+from queue_pipeline.transport.nginn.control import ControlMessages
+from queue_pipeline.transport.nginn.rows import StoredRow, forwarded_row
+from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, Sequences, numbered
+from queue_pipeline.transport.nginn.sorting import Looked, Sorted, sort_rows
+from queue_pipeline.transport.nginn.text import LONGEST_HEADERS, decode_headers
+from queue_pipeline.transport.statements import Command
+
+DEFAULT_ORDER = ("retry_time", "id")
+FIFO_ORDER = ("id",)
+LONGEST_ERROR = 100_000
+
+logger = logging.getLogger(__name__)
+
+
+class Mark(NamedTuple):
+    """What becomes of one message of a claim that failed: it is tried again later, or has failed for good."""
+
+    row_version: int
+    error: str
+    retry_milliseconds: int | None = None
+
+
+class OutOfTurn(Exception):
+    """Messages of a sequence were worked on before their turn."""
+
+    def __init__(self, rows: Sequence[int]) -> None:
+        super().__init__("messages of a sequence were worked on before their turn")
+        self.rows = rows
+
+
+class Incoming:
+    """What every reader of an NGinn queue does with messages before anybody works on them."""
+
+    def __init__(self, database: Database, book: AddressBook, control: ControlMessages, sequences: Sequences) -> None:
+        self._database = database
+        self._book = book
+        self._control = control
+        self.sequences = sequences
+
+    @property
+    def order(self) -> str:
+        """The columns by which messages are taken."""
+        columns = FIFO_ORDER if self._book.nginn.fifo else DEFAULT_ORDER
+        return ", ".join(map(self._database.dialect.quote, columns))
+
+    def settle(
+        self,
+        transaction: Transaction,
+        queue: QueueTable,
+        rows: Sequence[Looked],
+        done: Callable[[int], object],
+        refuse: Callable[[int, str], object],
+        postpone: Callable[[int], object],
+    ) -> Sorted:
+        """See to all that is not to be worked on; what is left in `kept` is."""
+        found = sort_rows(rows, queue, self._book)
+        for row, problem in found.unreadable:
+            logger.error("queue %s: message %s is %s; moved to the failed ones", queue, row, problem)
+            refuse(row, problem)
+        for row in found.expired:
+            done(row)
+        for row in found.foreign:
+            trouble = self._forward(transaction, queue, row)
+            done(row) if trouble is None else refuse(row, trouble)
+        for row in found.control:
+            trouble = self._control.handle(transaction, queue, self._message(transaction, queue, row))
+            done(row) if trouble is None else refuse(row, trouble)
+        if self._book.nginn.sequences and found.in_sequence:
+            waiting = set(self.sequences.admit(transaction, numbered(found.in_sequence)))
+            for row in waiting:
+                postpone(row)
+            found.kept = [row for row in found.kept if row not in waiting]
+        return found
+
+    def release(self, transaction: Transaction, queue: QueueTable) -> Callable[[int], int]:
+        """Makes a waiting message of a sequence ready."""
+        command = self._statement("row_release", queue)
+        return lambda row: transaction.count(command, (row,))
+
+    def _forward(self, transaction: Transaction, queue: QueueTable, row: int) -> str | None:
+        """Send a message on to the queue that it is for, as it is; returns why that cannot be done."""
+        message = self._message(transaction, queue, row)
+        dialect = self._database.dialect
+        try:
+            table = self._book.resolve(message.to_endpoint)
+            if not transaction.rows(dialect.statement("table_exists", queue=table)):
+                raise QueueNotFoundError(message.to_endpoint)
+        except (AddressError, QueueNotFoundError) as error:
+            return f"for {message.to_endpoint}, where it cannot be sent from here: {error}"
+        if len(message.headers or "") > LONGEST_HEADERS:
+            return f"for {message.to_endpoint}, and its headers are too long to send it there from here"
+        dialect.insert(transaction, self._statement("send", table), [forwarded_row(message)])
+        return None
+
+    def _message(self, transaction: Transaction, queue: QueueTable, row: int) -> StoredRow:
+        return StoredRow(*transaction.rows(self._statement("message", queue), (row,))[0])
+
+    def _statement(self, name: str, queue: QueueTable) -> Command:
+        return self._database.dialect.statement(f"nginn/{name}", queue=queue)
+
+
+class InPlaceClaims:
+    """What claims do to the rows of an NGinn queue; each method is a step inside a transaction of `Claims`."""
+
+    def __init__(self, database: Database, book: AddressBook, store: ClaimStore, incoming: Incoming) -> None:
+        self._database = database
+        self._book = book
+        self._store = store
+        self._incoming = incoming
+
+    def claim(
+        self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int
+    ) -> Claim | None:
+        """The next batch: what is left of one that nobody holds any more, else messages that are ready."""
+        while (old := self._store.take_over(transaction, tables, owner, bounds, lease)) is not None:
+            if (kept := self.keep(transaction, tables, old, lease)) is not None:
+                return kept
+        return self._take_new(transaction, tables, owner, bounds, lease)
+
+    def keep(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
+        """Hold what is still a claim's for longer, and forget the rest; None if nothing is left."""
+        kept: Claim | None = claim
+        if transaction.count(self._store.statement(tables, "claim_forget_lost"), (claim.claim_id,)):
+            kept = self._store.shrink(transaction, tables, claim)
+        if kept is not None:
+            self.extend(transaction, tables, kept.claim_id, lease)
+        return kept
+
+    def extend(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
+        """Hold a claim's messages for so many milliseconds from now."""
+        self._database.dialect.extend_in_place(transaction, tables, claim_id, lease)
+
+    def complete(
+        self,
+        transaction: Transaction,
+        tables: ClaimTables,
+        claim: Claim,
+        marks: Sequence[Mark],
+        unreadable: Sequence[int],
+    ) -> None:
+        """A claim's messages are processed, but for those that failed; all must still be the claim's."""
+        self.mark(transaction, tables, claim, marks, unreadable)
+        self._count_sequences(transaction, tables, claim)
+        command = self._store.statement(tables, "claim_complete")
+        # In parts: so many row locks of one statement would become a lock of the table on SQL Server.
+        bounds = (self._database.dialect.rows_per_take, DEFAULT_MAX_BYTES, claim.claim_id)
+        for first, last, messages, _ in transaction.rows(self._store.statement(tables, "claim_parts"), bounds):
+            if transaction.count(command, (claim.claim_id, first, last)) != messages:
+                raise lost(claim)
+        transaction.execute(self._store.statement(tables, "claim_drop"), (claim.claim_id,))
+
+    def mark(
+        self,
+        transaction: Transaction,
+        tables: ClaimTables,
+        claim: Claim,
+        marks: Sequence[Mark],
+        unreadable: Sequence[int],
+    ) -> None:
+        """Messages that failed leave their claim, to be tried again or for good."""
+        retry, fail = (self._store.statement(tables, name) for name in ("claim_retry_row", "claim_fail_row"))
+        problem = "unreadable; the .NET reader would stop at this message"
+        for row, error, milliseconds in (*marks, *(Mark(row, problem) for row in unreadable)):
+            told = error[:LONGEST_ERROR]
+            if milliseconds is None:
+                count = transaction.count(fail, (told, claim.claim_id, row))
+            else:
+                count = transaction.count(retry, (milliseconds, told, claim.claim_id, row))
+            if count != 1:
+                raise lost(claim)
+            transaction.execute(self._store.statement(tables, "claim_drop_one"), (claim.claim_id, row))
+
+    def give_back(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> int:
+        """A claim's messages are ready again, as they were; returns how many."""
+        count = transaction.count(self._store.statement(tables, "claim_return"), (claim.claim_id,))
+        transaction.execute(self._store.statement(tables, "claim_drop"), (claim.claim_id,))
+        return count
+
+    def put_in_line(self, transaction: Transaction, tables: ClaimTables, claim: Claim, rows: Sequence[int]) -> None:
+        """Messages that were out of turn wait, and the others of their claim are ready again."""
+        postpone = self._store.statement(tables, "claim_postpone_row")
+        for row in rows:
+            transaction.execute(postpone, (POSTPONE_MILLISECONDS, claim.claim_id, row))
+            transaction.execute(self._store.statement(tables, "claim_drop_one"), (claim.claim_id, row))
+        self.give_back(transaction, tables, claim)
+
+    def tried_before(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[int]:
+        """Which messages of a claim failed before."""
+        rows = transaction.rows(self._store.statement(tables, "claim_tried"), (claim.claim_id,))
+        return [int(row[0]) for row in rows]
+
+    def _count_sequences(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
+        if not self._book.nginn.sequences:
+            return
+        looked = self._look(transaction, tables, claim)
+        messages = numbered(
+            {row.id: headers for row in looked if wire.NGINN_SEQUENCE in (headers := decode_headers(row.headers))}
+        )
+        release = self._incoming.release(transaction, tables.queue)
+        if out_of_turn := self._incoming.sequences.handle(transaction, messages, release):
+            raise OutOfTurn(out_of_turn)
+
+    def _look(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[Looked]:
+        return [
+            Looked(*row) for row in transaction.rows(self._store.statement(tables, "claim_sort"), (claim.claim_id,))
+        ]
+
+    def _take_new(
+        self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int
+    ) -> Claim | None:
+        claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
+        dialect = self._database.dialect
+        done, fail, postpone, drop = (
+            self._store.statement(tables, name)
+            for name in ("claim_done_row", "claim_fail_row", "claim_postpone_row", "claim_drop_one")
+        )
+
+        def leave(command: Command, *values: object) -> Callable[[int], None]:
+            def act(row: int) -> None:
+                transaction.execute(command, (*values, claim.claim_id, row))
+                transaction.execute(drop, (claim.claim_id, row))
+
+            return act
+
+        while not claim.messages:
+            if not dialect.take_in_place(transaction, tables, self._incoming.order, claim.claim_id, bounds, lease):
+                return None
+            found = self._incoming.settle(
+                transaction,
+                tables.queue,
+                self._look(transaction, tables, claim),
+                leave(done),
+                lambda row, problem: leave(fail, problem)(row),
+                leave(postpone, POSTPONE_MILLISECONDS),
+            )
+            messages, size, first = self._store.sizes(transaction, tables, claim.claim_id)
+            claim = replace(
+                claim,
+                messages=messages,
+                bytes=size,
+                first_row_version=first,
+                expired=claim.expired + len(found.expired),
+                forwarded=claim.forwarded + len(found.foreign),
+            )
+        self._store.open(transaction, claim, lease)
+        return claim

@@ -1,0 +1,27 @@
+"""Reading the messages of a claim on an NGinn queue, in the form in which those of every claim are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from queue_pipeline.transport.addressing import ClaimTables
+from queue_pipeline.transport.database import Transaction
+from queue_pipeline.transport.dialect import Dialect
+from queue_pipeline.transport.nginn.rows import claimed_row
+from queue_pipeline.transport.nginn.settings import NGinnSettings
+
+
+def read_in_place(
+    transaction: Transaction,
+    dialect: Dialect,
+    tables: ClaimTables,
+    settings: NGinnSettings,
+    values: tuple[str, int, int],
+    *,
+    body: bool = True,
+) -> list[tuple[Any, ...]]:
+    """Id, row version, headers, body and two more of each message; `values` are the claim, the first and last id."""
+    name = f"nginn/{'claim_read' if body else 'claim_read_headers'}"
+    rows = transaction.rows(dialect.statement(name, queue=tables.queue, claimed=tables.claimed), values)
+    found = [claimed_row(tables.queue.canonical, row, settings) for row in rows]
+    return found if body else [(*row[:3], None, *row[4:]) for row in found]

@@ -1,0 +1,111 @@
+"""Receiving from NGinn queues in an open transaction: messages become processed ones when it commits."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import traceback
+from collections.abc import Iterator
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addressing import AddressBook, QueueTable
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.messages import ReceivedMessage
+from queue_pipeline.transport.nginn.in_place import LONGEST_ERROR, Incoming, Mark
+from queue_pipeline.transport.nginn.rows import StoredRow, received
+from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, numbered
+from queue_pipeline.transport.nginn.sorting import Looked
+from queue_pipeline.transport.statements import Command
+
+logger = logging.getLogger(__name__)
+
+
+class NGinnReceiver:
+    """Takes messages, and counts the failed attempt of those whose work failed."""
+
+    def __init__(self, database: Database, book: AddressBook, incoming: Incoming) -> None:
+        self._database = database
+        self._book = book
+        self._incoming = incoming
+
+    def take(
+        self, transaction: Transaction, queue: QueueTable, max_messages: int
+    ) -> tuple[list[ReceivedMessage], int, int, int]:
+        """The next messages, and how many expired, were forwarded or cannot be read, until there is something."""
+        expired = forwarded = poisoned = 0
+        command = self._database.dialect.statement("nginn/receive", queue=queue, order=self._incoming.order)
+        refuse, postpone = self._statement("row_refuse", queue), self._statement("row_postpone", queue)
+        while True:
+            rows = transaction.rows(command, (max_messages,))
+            if not rows:
+                return [], expired, forwarded, poisoned
+            stored = {int(row[0]): StoredRow(*row[:-1]) for row in rows}
+            looked = [
+                Looked(one.id, one.to_endpoint, one.headers, one.text, row[-1])
+                for one, row in zip(stored.values(), rows, strict=True)
+            ]
+            found = self._incoming.settle(
+                transaction,
+                queue,
+                looked,
+                lambda row: None,
+                lambda row, problem: transaction.execute(refuse, (problem, row)),
+                lambda row: transaction.execute(postpone, (POSTPONE_MILLISECONDS, row)),
+            )
+            expired, forwarded = expired + len(found.expired), forwarded + len(found.foreign)
+            poisoned += len(found.unreadable)
+            if found.kept:
+                self._count_sequences(transaction, queue, found.in_sequence, found.kept)
+                messages = [received(queue.canonical, stored[row], self._book.nginn) for row in found.kept]
+                return messages, expired, forwarded, poisoned
+
+    @contextlib.contextmanager
+    def attempts(self, queue: QueueTable, messages: list[ReceivedMessage]) -> Iterator[None]:
+        """Count a failed attempt of messages if their work fails, once it was rolled back.
+
+        Between the two somebody else may take one of them; then that attempt counts.
+        """
+        try:
+            yield
+        except Exception as error:
+            told = "".join(traceback.format_exception(error))[:LONGEST_ERROR]
+            marks = [self.mark(message, told) for message in messages]
+            try:
+                self._database.run(lambda own: self.fail(own, queue, marks))
+            except Exception as trouble:
+                logger.warning("queue %s: failed attempts could not be counted: %s", queue, trouble)
+            raise
+
+    def mark(self, message: ReceivedMessage, error: str) -> Mark:
+        """What becomes of a message that failed once more, by the schedule of retries."""
+        return Mark(message.row_version, error, self.retry_milliseconds(_retry_count(message)))
+
+    def retry_milliseconds(self, retry_count: int) -> int | None:
+        """How long the next retry waits; None when there is none."""
+        waits = self._book.nginn.retry_seconds
+        return round(waits[retry_count] * 1000) if retry_count < len(waits) else None
+
+    def fail(self, transaction: Transaction, queue: QueueTable, marks: list[Mark]) -> int:
+        """Mark messages as the reference does, unless somebody has processed them meanwhile; returns how many."""
+        retry, fail = self._statement("row_retry", queue), self._statement("row_fail", queue)
+        marked = 0
+        for row, error, milliseconds in marks:
+            if milliseconds is None:
+                marked += transaction.count(fail, (error, row))
+            else:
+                marked += transaction.count(retry, (milliseconds, error, row))
+        return marked
+
+    def _count_sequences(
+        self, transaction: Transaction, queue: QueueTable, in_sequence: dict[int, dict[str, str]], kept: list[int]
+    ) -> None:
+        if self._book.nginn.sequences:
+            messages = [one for one in numbered(in_sequence) if one.row in set(kept)]
+            self._incoming.sequences.handle(transaction, messages, self._incoming.release(transaction, queue))
+
+    def _statement(self, name: str, queue: QueueTable) -> Command:
+        return self._database.dialect.statement(f"nginn/{name}", queue=queue)
+
+
+def _retry_count(message: ReceivedMessage) -> int:
+    return int(message.headers.get(wire.NGINN_RETRY_COUNT, "0"))

@@ -1,0 +1,200 @@
+"""Between messages and NGinn rows: what a message becomes on its way into a table, and a row on its way out."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.transport.messages import ReceivedMessage
+from queue_pipeline.transport.nginn.endpoint import LONGEST_ENDPOINT, NGINN, is_endpoint
+from queue_pipeline.transport.nginn.settings import NGinnSettings
+from queue_pipeline.transport.nginn.text import decode_headers, encode_headers, to_ascii, type_of, typed_body
+
+LONGEST_LABEL = 100
+LONGEST_CORRELATION = 100
+LONGEST_UNIQUE = 40
+_NAMESPACE = uuid.UUID("6f6e2d6c-5b1b-5f0a-9c6e-0d1f6b7a4c21")
+
+# What a column or nobody keeps: a reader fills these in, and one that finds them in the headers is confused.
+_NOT_WRITTEN = {
+    wire.NGINN_RETRY_COUNT,
+    wire.NGINN_DELIVER_AT,
+    wire.NGINN_LABEL,
+    wire.NGINN_CORRELATION_ID,
+    wire.NGINN_BUS_MESSAGE_ID,
+    wire.NGINN_CONTENT_TYPE,
+    wire.NGINN_EXCLUSION_ID,
+    wire.NGINN_PRIORITY,
+}
+_KEPT = (wire.CONVERSATION_ID, wire.RELATED_TO)
+"""Of the headers that NServiceBus knows, those that tell what a message came from."""
+
+
+class StoredRow(NamedTuple):
+    """A row as `claim_read.sql` and its like return it."""
+
+    id: int
+    unique_id: str | None
+    from_endpoint: str
+    to_endpoint: str
+    correlation_id: str | None
+    label: str | None
+    retry_count: int
+    sent_milliseconds: int
+    headers: str | None
+    text: str | None
+
+
+def written(rows: Iterable[Row], table: QueueTable, settings: NGinnSettings) -> Iterator[Row]:
+    """Rows for an NGinn table: the headers become a JSON text of its columns, the body gets its type."""
+    for row in rows:
+        yield row._replace(headers=_columns(row, table, settings), body=_body(row, table, settings))
+
+
+def _columns(row: Row, table: QueueTable, settings: NGinnSettings) -> str:
+    headers = wire.decode(row.headers)
+    subject = _subject(headers, table)
+    kept = {
+        name: value
+        for name, value in headers.items()
+        if name not in _NOT_WRITTEN and (name in _KEPT or not name.startswith(wire.RESERVED_PREFIXES))
+    }
+    reply_to = headers.get(wire.REPLY_TO_ADDRESS)
+    sender = reply_to if is_endpoint(reply_to) else settings.endpoint
+    if not sender:
+        raise InvalidMessageError(
+            f"{subject}: NGinn needs the endpoint of its sender, in the form sql://alias/Queue; name one that its "
+            "receivers know, as `endpoint` in the settings of NGinn queues"
+        )
+    if reply := headers.get(wire.NGINN_REPLY_TO):
+        kept[wire.NGINN_REPLY_TO] = reply
+    text = encode_headers(kept, subject)
+    correlation = headers.get(wire.NGINN_CORRELATION_ID) or headers.get(wire.CORRELATION_ID)
+    columns = {
+        "from": _within(sender, LONGEST_ENDPOINT, "its sender", subject),
+        "to": _within(table.canonical, LONGEST_ENDPOINT, "its destination", subject),
+        "correlation": _within(correlation, LONGEST_CORRELATION, "its correlation id", subject),
+        "label": (headers.get(wire.NGINN_LABEL) or _full_name(headers) or "")[:LONGEST_LABEL],
+        "headers": text,
+        # What stands between the headers and a further one that the statement adds.
+        "more": "|" if text else "",
+        "unique": unique_id(headers.get(wire.MESSAGE_ID) or row.id),
+    }
+    if headers.get(wire.NGINN_PRIORITY, "").lower() == "high":
+        columns["high"] = "yes"
+    return json.dumps({name: value for name, value in columns.items() if value is not None})
+
+
+def _body(row: Row, table: QueueTable, settings: NGinnSettings) -> bytes:
+    headers = wire.decode(row.headers)
+    kind = _first_type(headers)
+    text = typed_body(row.body, settings.dotnet_type(kind) if kind else None, _subject(headers, table))
+    return text.encode("ascii")
+
+
+def _within(value: str | None, longest: int, what: str, subject: str) -> str | None:
+    if value is None:
+        return None
+    if len(value) > longest:
+        raise InvalidMessageError(f"{subject}: {what} has {len(value)} characters, and the column holds {longest}")
+    if not value.isascii():
+        raise InvalidMessageError(f"{subject}: {what} holds characters beyond ASCII, which the column may lose")
+    return value
+
+
+def unique_id(message_id: str) -> str:
+    """A message's id as the column for it holds it: the digits of a GUID, else the id itself if it fits."""
+    try:
+        return uuid.UUID(message_id).hex
+    except ValueError:
+        fits = len(message_id) <= LONGEST_UNIQUE and message_id.isascii()
+        return message_id if fits else uuid.uuid5(_NAMESPACE, message_id).hex
+
+
+def _first_type(headers: dict[str, str]) -> str | None:
+    return (headers.get(wire.ENCLOSED_MESSAGE_TYPES) or "").partition(";")[0].strip() or None
+
+
+def _full_name(headers: dict[str, str]) -> str | None:
+    return (_first_type(headers) or "").partition(",")[0].strip() or None
+
+
+def _subject(headers: dict[str, str], table: QueueTable) -> str:
+    return f"message {headers.get(wire.MESSAGE_ID, '(no id)')} for {table.canonical}"
+
+
+def row_id(queue: str, row: StoredRow) -> str:
+    """The id of a row among all rows of all queues: the same however often it is read."""
+    return str(uuid.uuid5(_NAMESPACE, f"{queue}/{row.id}/{row.unique_id or ''}"))
+
+
+def message_headers(queue: str, row: StoredRow, settings: NGinnSettings) -> dict[str, str]:
+    """What is known of a row, as headers; a ValueError says why no reader could read it."""
+    if row.text is None:
+        raise ValueError("msg_text is NULL")
+    own = decode_headers(row.headers)
+    dotnet_type = type_of(row.text)
+    sent = datetime.fromtimestamp(row.sent_milliseconds / 1000, UTC)
+    headers = {
+        wire.MESSAGE_ID: row.unique_id or row_id(queue, row),
+        wire.CORRELATION_ID: row.correlation_id,
+        wire.REPLY_TO_ADDRESS: own.get(wire.NGINN_REPLY_TO) or row.from_endpoint,
+        wire.ORIGINATING_ENDPOINT: row.from_endpoint,
+        wire.ENCLOSED_MESSAGE_TYPES: settings.type_of(dotnet_type),
+        wire.CONTENT_TYPE: "application/json",
+        wire.TIME_SENT: wire.format_timestamp(sent),
+        **own,
+        wire.NGINN_LABEL: row.label,
+        wire.NGINN_BUS_MESSAGE_ID: str(row.id),
+        wire.NGINN_CORRELATION_ID: row.correlation_id,
+        wire.NGINN_RETRY_COUNT: str(row.retry_count),
+        wire.RETRIES: str(row.retry_count) if row.retry_count else None,
+    }
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+def received(queue: str, row: StoredRow, settings: NGinnSettings) -> ReceivedMessage:
+    """A row as a message; a ValueError says why no reader could read it."""
+    headers = message_headers(queue, row, settings)
+    return ReceivedMessage(row_id(queue, row), row.id, headers, (row.text or "").encode())
+
+
+UNREADABLE = "\x00"
+"""How the header text of a row begins that cannot be read; no JSON does."""
+
+
+def claimed_row(queue: str, values: Sequence[Any], settings: NGinnSettings) -> tuple[Any, ...]:
+    """A row as the columns of every claimed message: id, row version, headers, body, and two of version 1."""
+    row = StoredRow(*values)
+    try:
+        text = wire.encode(message_headers(queue, row, settings))
+    except ValueError as error:
+        text = f"{UNREADABLE}{error}"
+    return row_id(queue, row), row.id, text, (row.text or "").encode(), None, None
+
+
+def is_nginn(table: QueueTable) -> bool:
+    """Whether a queue is one of NGinn's."""
+    return table.layout == NGINN
+
+
+def forwarded_row(row: StoredRow) -> Row:
+    """A row on its way to another NGinn table: everything but its id, its times and its count of retries is kept."""
+    columns = {
+        "from": row.from_endpoint,
+        "to": row.to_endpoint,
+        "correlation": row.correlation_id,
+        "label": row.label,
+        "headers": row.headers or "",
+        "more": "|" if row.headers else "",
+        "unique": row.unique_id,
+    }
+    text = json.dumps({name: value for name, value in columns.items() if value is not None})
+    return Row(str(uuid.uuid4()), NEVER_EXPIRES, text, to_ascii(row.text or "").encode())

@@ -1,0 +1,69 @@
+"""What is to be done with a message before anybody works on it: nothing, mostly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addressing import AddressBook, QueueTable
+from queue_pipeline.transport.nginn.control import CONTROL_TYPES
+from queue_pipeline.transport.nginn.text import decode_headers, type_of
+
+
+class Looked(NamedTuple):
+    """What of a row decides: `claim_sort.sql` returns these."""
+
+    id: int
+    to_endpoint: str
+    headers: str | None
+    text: str | None
+    now: Any
+
+
+@dataclass(slots=True)
+class Sorted:
+    """The rows of a batch by what is to be done with them."""
+
+    kept: list[int] = field(default_factory=list)
+    expired: list[int] = field(default_factory=list)
+    unreadable: list[tuple[int, str]] = field(default_factory=list)
+    foreign: list[int] = field(default_factory=list)
+    control: list[int] = field(default_factory=list)
+    in_sequence: dict[int, dict[str, str]] = field(default_factory=dict)
+    """The headers of those among the kept that belong to a sequence."""
+
+
+def sort_rows(rows: Iterable[Looked], queue: QueueTable, book: AddressBook | None) -> Sorted:
+    """Tell messages to work on from those that expired, cannot be read, are for somebody else or for the bus itself."""
+    found = Sorted()
+    for row in rows:
+        try:
+            if row.text is None:
+                raise ValueError("msg_text is NULL")
+            headers = decode_headers(row.headers)
+        except ValueError as error:
+            found.unreadable.append((row.id, f"unreadable: {error}; the .NET reader would stop at this message"))
+            continue
+        if _is_over(headers.get(wire.NGINN_TIME_TO_LIVE), row.now):
+            found.expired.append(row.id)
+        elif row.to_endpoint.strip() and book is not None and not book.is_local(row.to_endpoint.strip(), queue):
+            found.foreign.append(row.id)
+        elif type_of(row.text) in CONTROL_TYPES:
+            found.control.append(row.id)
+        else:
+            found.kept.append(row.id)
+            if headers.get(wire.NGINN_SEQUENCE):
+                found.in_sequence[row.id] = headers
+    return found
+
+
+def _is_over(time_to_live: str | None, now: Any) -> bool:
+    """Whether a message has expired by the database's clock; what is no time never does."""
+    try:
+        moment = datetime.strptime(time_to_live or "", "%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return False
+    return moment < (datetime.fromisoformat(now) if isinstance(now, str) else now)

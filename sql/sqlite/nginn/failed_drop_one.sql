@@ -1,0 +1,2 @@
+-- Delete one failed message for good. Parameter: its id.
+DELETE FROM {queue} WHERE id = ? AND subqueue = 'F'

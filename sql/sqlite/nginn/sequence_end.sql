@@ -1,0 +1,2 @@
+-- A sequence is complete. Parameter: its id.
+DELETE FROM {sequences} WHERE id = ?

@@ -1,0 +1,3 @@
+-- Make a waiting message ready: its turn in its sequence has come. Parameter: its id.
+UPDATE {queue} SET subqueue = 'I' WHERE id = ? AND subqueue = 'R';
+SELECT @@ROWCOUNT;
