@@ -18,6 +18,7 @@ from queue_pipeline.cli import (
     install,
     look,
     maintain,
+    nginn,
     pauses,
     receive,
     receivers,
@@ -35,6 +36,7 @@ from queue_pipeline.cli.failures import (
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
 from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE, FORMS
+from queue_pipeline.transport.nginn.settings import VARIABLE
 
 
 class App(click.Group):
@@ -72,16 +74,27 @@ class App(click.Group):
     show_default=True,
     help="Where failed messages are, and those with unreadable headers go.",
 )
+@click.option(
+    "--nginn",
+    "nginn_settings",
+    metavar="JSON",
+    help=f"Settings of NGinn.MessageBus queues: JSON, or a file of it. Default: ${VARIABLE}.",
+)
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @shared_options
 @click.pass_context
 def app(
-    context: click.Context, database: str | None, schema: str | None, catalog: str | None, error_queue: str
+    context: click.Context,
+    database: str | None,
+    schema: str | None,
+    catalog: str | None,
+    error_queue: str,
+    nginn_settings: str | None,
 ) -> None:
     """Work with SQL tables used as message queues."""
     session = context.ensure_object(Session)
     session.database, session.schema, session.catalog = database, schema, catalog
-    session.error_queue = error_queue
+    session.error_queue, session.nginn = error_queue, nginn_settings
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)
@@ -97,6 +110,7 @@ app.add_command(receive.receive)
 app.add_command(maintain.purge)
 app.add_command(maintain.audit_indexes)
 app.add_command(maintain.move_due)
+app.add_command(nginn.nginn)
 app.add_command(claims.claims)
 app.add_command(receivers.receivers)
 app.add_command(errors.errors)

@@ -52,7 +52,8 @@ def install(
 ) -> None:
     """Create queues and the error queue.
 
-    Each queue comes with its .Delayed and .Claimed tables, and the schema with those that claims share.
+    Each queue comes with its .Delayed and .Claimed tables, and the schema with those that claims share. A queue that
+    is named sql://alias/Queue gets the table of NGinn.MessageBus.
     What is already there is left as it is. Only this command needs an account that may create tables.
     """
     options = InstallOptions(heap, body_string, not no_metrics, grant_to)
@@ -90,7 +91,7 @@ def script(
     url = session.url()
     chosen = DIALECTS[dialect or _dialect_name(url)]
     catalog = session.catalog or (url.database if url.scheme == "mssql" and chosen.has_catalogs else None)
-    book = AddressBook(chosen, session.schema, catalog)
+    book = AddressBook(chosen, session.schema, catalog, nginn=session.nginn_settings())
     full, bare = _split(book, queues, session.error_queue, plain)
     text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, options))
     if session.json:

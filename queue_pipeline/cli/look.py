@@ -15,6 +15,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
 from queue_pipeline.transport.status import QueueStatus
 
+_NGINN_COLUMNS = ("processed", "failed", "latency")
 _STATUS_COLUMNS = (
     "queue",
     "pending",
@@ -92,14 +93,20 @@ def status(session: Session, queues: tuple[str, ...]) -> None:
 
     Without arguments these are all queues of the schema. Ages are those that senders wrote into their
     messages. Claimed messages are in work; claims whose lease ran out, or that were given back, count as
-    abandoned until the next receiver takes them over. A dash stands for a table that was not installed.
+    abandoned until the next receiver takes them over. A dash stands for a table that was not installed. Queues of
+    NGinn.MessageBus also tell what they keep of processed and failed messages, and the latency of five minutes.
     """
     with session.transport() as transport:
         found = transport.status(*queues)
     if session.json:
         write_json({"queues": [asdict(figures) for figures in found]})
     elif found:
-        write_table(_STATUS_COLUMNS, [_row(figures) for figures in found], figures=_STATUS_COLUMNS[1:])
+        columns: tuple[str, ...] = _STATUS_COLUMNS
+        rows = [_row(figures) for figures in found]
+        if any(figures.processed is not None for figures in found):
+            columns = (*columns, *_NGINN_COLUMNS)
+            rows = [(*row, *_nginn_row(figures)) for row, figures in zip(rows, found, strict=True)]
+        write_table(columns, rows, figures=columns[1:])
     else:
         write_lines("no queue is here yet; create one with: queue-pipeline install QUEUE")
 
@@ -130,6 +137,15 @@ def _row(figures: QueueStatus) -> tuple[object, ...]:
         _figure(figures.claimed),
         _figure(figures.claims),
         _figure(figures.abandoned_claims),
+    )
+
+
+def _nginn_row(figures: QueueStatus) -> tuple[object, ...]:
+    latency = figures.latency_milliseconds
+    return (
+        _figure(figures.processed),
+        _figure(figures.failed),
+        None if latency is None else f"{latency:,.0f} ms",
     )
 
 

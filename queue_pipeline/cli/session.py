@@ -13,6 +13,7 @@ import click
 from queue_pipeline.transport.address import QueueAddress, double_quote, parse_postgresql
 from queue_pipeline.transport.database_url import DatabaseUrl, default_database_url, parse_database_url
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
+from queue_pipeline.transport.nginn.settings import NGinnSettings, default_nginn_settings, parse_nginn_settings
 from queue_pipeline.transport.transport import QueueTransport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,12 +29,17 @@ class Session:
     schema: str | None = None
     catalog: str | None = None
     error_queue: str = DEFAULT_ERROR_QUEUE
+    nginn: str | None = None
     json: bool = False
     debug: bool = False
 
     def url(self) -> DatabaseUrl:
         """The database that was named, by option or environment, else the default."""
         return default_database_url() if self.database is None else parse_database_url(self.database)
+
+    def nginn_settings(self) -> NGinnSettings:
+        """The settings of NGinn queues, by option or environment."""
+        return default_nginn_settings() if self.nginn is None else parse_nginn_settings(self.nginn)
 
     def secrets(self) -> tuple[str, ...]:
         """Texts that must never be printed; a setting that cannot be read has none that are known."""
@@ -46,7 +52,11 @@ class Session:
     def transport(self) -> Iterator[QueueTransport]:
         """A transport for one command, closed at its end."""
         with QueueTransport(
-            self.url(), schema=self.schema, catalog=self.catalog, error_queue=self.error_queue
+            self.url(),
+            schema=self.schema,
+            catalog=self.catalog,
+            error_queue=self.error_queue,
+            nginn=self.nginn_settings(),
         ) as transport:
             try:
                 yield transport

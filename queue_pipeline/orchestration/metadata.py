@@ -146,6 +146,9 @@ def of_queue(status: QueueStatus) -> dict[str, Any]:
         "claims": status.claims,
         "claimed": status.claimed,
         "abandoned_claims": status.abandoned_claims,
+        "processed": status.processed,
+        "failed": status.failed,
+        "latency_ms": status.latency_milliseconds,
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -159,7 +162,9 @@ def queue_observation(
     except QueueNotFoundError:
         return None
     values = of_queue(status)
-    if error_queue is not None:
+    if status.failed is not None:
+        values["errors"] = status.failed
+    elif error_queue is not None:
         try:
             values["errors"] = transport.status(error_queue)[0].pending
         except QueueNotFoundError:

@@ -12,6 +12,7 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.failed_message import FailedMessage
+from queue_pipeline.transport.nginn.rows import is_nginn
 
 ERRORS, AGE, EXPIRED = "error_queue_empty", "oldest_message", "nothing_expired"
 DESCRIPTIONS = {
@@ -89,6 +90,8 @@ def _check(pipeline: QueuePipeline, name: str) -> dg.AssetChecksDefinition:
 def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outcome:
     """Failures of this pipeline's queue; what cannot be read may be anybody's and counts too."""
     queue, here = pipeline.error_queue, transport.resolve(pipeline.input_queue)
+    if is_nginn(here):
+        return _failed_in_place(transport, pipeline)
     last = transport.failed.last_row_version(queue)
     recent = transport.failed.list(queue, limit=MOST_LOOKED_AT, after=max(0, last - MOST_LOOKED_AT))
     own = [one for one in recent if one.failed_queue in (None, here.canonical, pipeline.input_queue)]
@@ -105,6 +108,30 @@ def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outco
             "failed": len(own),
             "retry_all": dg.MetadataValue.md(f"`{every}`"),
             "last_failures": _table(queue, own[-MOST_SHOWN:][::-1]),
+        },
+    )
+
+
+def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> Outcome:
+    """Failed messages of an NGinn queue, which stay in it."""
+    queue = transport.resolve(pipeline.input_queue)
+    found = transport.nginn.failed(queue, limit=MOST_LOOKED_AT)
+    if not found:
+        return Outcome(ERRORS, True, f"nothing in {queue} has failed", {"failed": 0})
+    many = metadata.counted(len(found), " or more" if len(found) == MOST_LOOKED_AT else "")
+    every = f"queue-pipeline nginn retry {queue} --all"
+    rows = [
+        dg.TableRecord({"id": one.id, "label": one.label or "", "error": (one.error or "")[: metadata.LONGEST_ERROR]})
+        for one in found[-MOST_SHOWN:][::-1]
+    ]
+    return Outcome(
+        ERRORS,
+        False,
+        f"{many} of {queue} failed and wait there; mend what they failed of, then: {every}",
+        {
+            "failed": len(found),
+            "retry_all": dg.MetadataValue.md(f"`{every}`"),
+            "last_failures": dg.MetadataValue.table(rows),
         },
     )
 

@@ -8,6 +8,7 @@ import json
 import dagster as dg
 
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.nginn.settings import parse_nginn_settings
 
 
 class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
@@ -25,15 +26,20 @@ class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
     queue_schemas: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
     queue_catalogs: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
 
+    nginn: str | None = None
+    """The settings of NGinn.MessageBus queues: JSON, or a file of it. Without it, `QUEUE_PIPELINE_NGINN`."""
+
     def transport(self, endpoint: str | None = None, error_queue: str = "error") -> QueueTransport:
         """The transport of this process for these settings; `endpoint` is the queue whose delayed table sends use."""
-        settings = json.dumps([self.default_schema, self.default_catalog, self.queue_schemas, self.queue_catalogs])
+        settings = json.dumps(
+            [self.default_schema, self.default_catalog, self.queue_schemas, self.queue_catalogs, self.nginn]
+        )
         return _transport(self.database, settings, endpoint, error_queue)
 
 
 @functools.cache
 def _transport(database: str | None, settings: str, endpoint: str | None, error_queue: str) -> QueueTransport:
-    schema, catalog, queue_schemas, queue_catalogs = json.loads(settings)
+    schema, catalog, queue_schemas, queue_catalogs, nginn = json.loads(settings)
     return QueueTransport(
         database,
         schema=schema,
@@ -42,4 +48,5 @@ def _transport(database: str | None, settings: str, endpoint: str | None, error_
         queue_catalogs=queue_catalogs,
         error_queue=error_queue,
         endpoint=endpoint,
+        nginn=None if nginn is None else parse_nginn_settings(nginn),
     )

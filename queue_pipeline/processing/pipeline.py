@@ -12,6 +12,7 @@ from queue_pipeline.processing.destinations import literal_destinations
 from queue_pipeline.processing.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
+from queue_pipeline.transport.nginn.endpoint import is_endpoint
 
 SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0
@@ -145,6 +146,12 @@ class QueuePipeline(BaseModel):
             raise ValueError(f"output_queues: {', '.join(repeated)} is named more than once")
         if self.audit_queue in (self.input_queue, self.error_queue) or self.error_queue == self.input_queue:
             raise ValueError("input_queue, error_queue and audit_queue must be different queues")
+        for name in ("error_queue", "audit_queue"):
+            if is_endpoint(getattr(self, name)):
+                raise ValueError(
+                    f"{name}: {getattr(self, name)} is an NGinn queue, and what goes there has NServiceBus headers; "
+                    "name a queue of that layout (an NGinn input queue keeps its failed messages itself)"
+                )
         if self.batches_per_run is not None and self.batches_per_run > self.max_concurrency:
             raise ValueError(
                 f"batches_per_run: {self.batches_per_run} is more than max_concurrency, {self.max_concurrency}"

@@ -15,6 +15,7 @@ from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.failed_message import FailedMessage, Selection, read_failed
 from queue_pipeline.transport.failed_returns import Retried, Returner, Routes, parts
 from queue_pipeline.transport.messages import Destination
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.send import Sender
 
 DEFAULT_LIMIT = 100
@@ -53,7 +54,7 @@ class FailedMessages:
 
     def find(self, error_queue: Destination, identity: str) -> tuple[FailedMessage, bytes] | None:
         """The oldest message with this id, or in the row with this id, and its body."""
-        queue = self._book.resolve(error_queue)
+        queue = self._queue(error_queue)
         command = self._database.dialect.statement(f"{queue.layout}/failed_body", queue=queue)
         for message in self._scan(queue, Selection(ids=(identity,))):
             look = functools.partial(Transaction.rows, command=command, parameters=(message.row_version,))
@@ -64,25 +65,25 @@ class FailedMessages:
     def missing(self, error_queue: Destination, ids: Collection[str]) -> Sequence[str]:
         """Those ids that no message here has."""
         left = [*dict.fromkeys(ids)]
-        for message in self._scan(self._book.resolve(error_queue), Selection(ids=tuple(left))) if left else ():
+        for message in self._scan(self._queue(error_queue), Selection(ids=tuple(left))) if left else ():
             left = [each for each in left if each != message.message_id and each.lower() != message.id]
         return left
 
     def last_row_version(self, error_queue: Destination) -> int:
         """How far the queue goes now, 0 when it is empty; what fails later lies beyond."""
-        queue = self._book.resolve(error_queue)
+        queue = self._queue(error_queue)
         command = self._database.dialect.statement(f"{queue.layout}/failed_last", queue=queue)
         return int(self._database.run(lambda own: own.rows(command), write=False)[0][0] or 0)
 
     def count(self, error_queue: Destination, selection: Selection | None = None, up_to: int | None = None) -> int:
         """How many messages there are, or are chosen, up to a row version."""
-        return sum(1 for _ in self._scan(self._book.resolve(error_queue), selection, up_to))
+        return sum(1 for _ in self._scan(self._queue(error_queue), selection, up_to))
 
     def count_by(
         self, error_queue: Destination, selection: Selection | None = None, limit: int = DEFAULT_MOST_COUNTED
     ) -> Groups:
         """How many messages failed alike: by message type, exception and queue. Counts no further than a limit."""
-        queue = self._book.resolve(error_queue)
+        queue = self._queue(error_queue)
         _check(queue, "a count", limit)
         found = itertools.islice(self._scan(queue, selection), limit)
         counts = Counter(Group(each.message_type, each.exception_type, each.failed_queue) for each in found)
@@ -101,7 +102,7 @@ class FailedMessages:
 
         Whatever fails again meanwhile is not taken again. A message that cannot go back stays where it is and is told.
         """
-        queue = self._book.resolve(error_queue)
+        queue = self._queue(error_queue)
         _check(queue, "a batch", batch)
         routes = Routes(self._database, self._book, queue, None if to is None else self._book.resolve(to))
         returner, result = Returner(self._database, self._book, self._sender, queue), Retried()
@@ -120,7 +121,7 @@ class FailedMessages:
         up_to: int | None = None,
     ) -> int:
         """Delete chosen messages for good, a batch in a transaction; returns how many there were."""
-        queue = self._book.resolve(error_queue)
+        queue = self._queue(error_queue)
         _check(queue, "a batch", batch)
         command = self._database.dialect.statement(f"{queue.layout}/failed_drop", queue=queue)
         total = 0
@@ -143,7 +144,7 @@ class FailedMessages:
         after: int = 0,
     ) -> list[FailedMessage]:
         """The oldest messages, or the oldest of the chosen ones, after a row version; left where they are."""
-        queue = self._book.resolve(error_queue)
+        queue = self._queue(error_queue)
         _check(queue, "a list", limit)
         return [*itertools.islice(self._scan(queue, selection, after=after), limit)]
 
@@ -167,6 +168,16 @@ class FailedMessages:
             if len(rows) < PAGE:
                 return
             after = int(rows[-1][1])
+
+    def _queue(self, error_queue: Destination) -> QueueTable:
+        """The table of an error queue; an NGinn queue is none, it keeps its failed messages itself."""
+        queue = self._book.resolve(error_queue)
+        if is_nginn(queue):
+            raise ConfigurationError(
+                f"{queue} is no error queue: an NGinn queue keeps its failed messages itself; see them with: "
+                f"queue-pipeline nginn failed {queue}"
+            )
+        return queue
 
     def _failed_in(self, selection: Selection | None) -> Callable[[str], bool]:
         """Whether an address means the queue that was chosen, however either of the two is written."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Transaction
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.messages import OutgoingMessage
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.nginn.rows import StoredRow
@@ -27,7 +27,10 @@ logger = logging.getLogger(__name__)
 class ControlMessages:
     """Does what other buses ask for, in the transaction that takes their messages."""
 
-    def __init__(self, book: AddressBook, sender: Sender, subscriptions: NGinnSubscriptions) -> None:
+    def __init__(
+        self, database: Database, book: AddressBook, sender: Sender, subscriptions: NGinnSubscriptions
+    ) -> None:
+        self._database = database
         self._book = book
         self._sender = sender
         self._subscriptions = subscriptions
@@ -37,6 +40,8 @@ class ControlMessages:
         try:
             body = json.loads(row.text or "")
             kind = CONTROL_TYPES[type_of(row.text) or ""]
+            if kind != "Ping":
+                self._subscriptions.require(transaction, queue)
             getattr(self, f"_{kind}")(transaction, queue, row, body)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return f"{type(error).__name__}: {error}"
@@ -49,6 +54,7 @@ class ControlMessages:
     def _SubscribeRequest(self, transaction: Transaction, queue: QueueTable, row: StoredRow, body: Any) -> None:
         """Keep a subscription, and arrange for its renewal and its end, as long as the subscriber asked for one."""
         subscriber, message_type = body.get("SubscriberEndpoint") or row.from_endpoint, str(body["MessageType"])
+        table = self._reach(transaction, subscriber)
         lifetime = wire.parse_time_span(str(body.get("SubscriptionTime") or "00:00:00"))
         if lifetime <= timedelta(0):
             self._subscriptions.add(transaction, queue.canonical, subscriber, message_type, None)
@@ -56,12 +62,12 @@ class ControlMessages:
         expires = 2 * lifetime + timedelta(minutes=1)
         self._subscriptions.add(transaction, queue.canonical, subscriber, message_type, expires)
         expiring = control_message("SubscriptionExpiring", queue.canonical, MessageType=message_type)
-        self._send(transaction, queue, subscriber, expiring, lifetime)
+        self._send(transaction, table, expiring, lifetime)
         moment = (datetime.now(UTC) + expires).strftime("%Y-%m-%dT%H:%M:%SZ")
         over = control_message(
             "SubscriptionTimeout", queue.canonical, Subscriber=subscriber, MessageType=message_type, Expiration=moment
         )
-        self._send(transaction, queue, queue.canonical, over, expires)
+        self._send(transaction, queue, over, expires)
 
     def _UnsubscribeRequest(self, transaction: Transaction, queue: QueueTable, row: StoredRow, body: Any) -> None:
         subscriber = body.get("SubscriberEndpoint") or row.from_endpoint
@@ -72,7 +78,7 @@ class ControlMessages:
         message_type = str(body["MessageType"])
         if self._subscriptions.is_wanted(transaction, row.from_endpoint, queue.canonical, message_type):
             request = self._subscriptions.request(queue.canonical, message_type)
-            self._send(transaction, queue, row.from_endpoint, request)
+            self._send(transaction, self._reach(transaction, row.from_endpoint), request)
 
     def _SubscriptionTimeout(self, transaction: Transaction, queue: QueueTable, row: StoredRow, body: Any) -> None:
         self._subscriptions.expire(transaction, queue.canonical, str(body["Subscriber"]), str(body["MessageType"]))
@@ -82,19 +88,18 @@ class ControlMessages:
         pong = control_message(
             "Pong", queue.canonical, Id=body.get("Id"), PingSentDate=body.get("SentDate"), SentDate=moment
         )
-        self._send(transaction, queue, row.from_endpoint, pong)
+        self._send(transaction, self._reach(transaction, row.from_endpoint), pong)
 
     def _send(
-        self,
-        transaction: Transaction,
-        queue: QueueTable,
-        endpoint: str,
-        message: OutgoingMessage,
-        delay: timedelta | None = None,
+        self, transaction: Transaction, table: QueueTable, message: OutgoingMessage, delay: timedelta | None = None
     ) -> None:
-        """Send to another bus in this database; one that is elsewhere is named in the log."""
+        self._sender.send(table, OutgoingMessage(message.body, message.headers, None, delay), transaction)
+
+    def _reach(self, transaction: Transaction, endpoint: str) -> QueueTable:
+        """The queue of another bus in this database; asked before anything is written, so that nothing is undone."""
         if not is_endpoint(endpoint):
-            logger.warning("%s: %s cannot be reached from here; it gets no answer", queue, endpoint)
-            return
-        later = OutgoingMessage(message.body, message.headers, None, delay)
-        self._sender.send(self._book.resolve(endpoint), later, transaction)
+            raise AddressError(f"{endpoint} cannot be reached from here: it is no queue of this database")
+        table = self._book.resolve(endpoint)
+        if not transaction.rows(self._database.dialect.statement("table_exists", queue=table)):
+            raise QueueNotFoundError(endpoint)
+        return table

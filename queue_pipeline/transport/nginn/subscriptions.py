@@ -13,7 +13,7 @@ from typing import Final
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.send import Sender
@@ -63,6 +63,11 @@ class NGinnSubscriptions:
     def table(self) -> QueueTable:
         """Where subscriptions are kept: its name differs between versions of NGinn.MessageBus, and is a setting."""
         return self._book.own(self._book.nginn.subscriptions_table)
+
+    def require(self, transaction: Transaction, queue: QueueTable) -> None:
+        """See that the table is there, without a failing statement, which would end the transaction."""
+        if not transaction.rows(self._database.dialect.statement("table_exists", queue=self.table)):
+            raise QueueNotFoundError(self.table.canonical, belongs_to=queue.canonical)
 
     def request(self, subscriber: str, message_type: str) -> OutgoingMessage:
         """What a subscriber asks its publisher for."""
