@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.envelopes import Sending
-from queue_pipeline.processing.error_message import Failure
 from queue_pipeline.processing.failed_copies import FailedCopies, failed_copies
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import DelayedRetry
 from queue_pipeline.transport.database import Transaction
+from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline.transport.user_tables import TableRows
 

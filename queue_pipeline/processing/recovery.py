@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.batch_report import BatchReport
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.error_message import Failure
 from queue_pipeline.processing.errors import AbandonedError, SparkLostError, SparkUnavailableError
 from queue_pipeline.processing.exception_text import describe, error_types
 from queue_pipeline.processing.executors.staging import Executors
@@ -23,6 +22,7 @@ from queue_pipeline.processing.spark_errors import is_plumbing, is_spark_error
 from queue_pipeline.processing.transforming import Transformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     ClaimLostError,
