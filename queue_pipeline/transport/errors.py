@@ -80,8 +80,8 @@ class RequestTimeoutError(QueuePipelineError, TimeoutError):
         """Name the queue that was asked, the request, and where its reply would arrive."""
         self.queue, self.message_id, self.callback_queue = queue, message_id, callback_queue
         super().__init__(
-            f"no reply to request {message_id} to {queue} arrived in {callback_queue} within {seconds:g} s; look whether "
-            f"anybody works on the queue (queue-pipeline peek {shlex.quote(queue)}) and whether the request failed "
+            f"no reply to request {message_id} to {queue} arrived in {callback_queue} within {seconds:g} s; look "
+            f"whether anybody works on the queue (queue-pipeline peek {shlex.quote(queue)}) and whether the request failed "
             "(queue-pipeline errors list), or allow more time"
         )
 
