@@ -188,7 +188,7 @@ class QueueClient:
             if self.settings.unmatched == "error":
                 self.transport.peek(error_queue, 1)
         except QueueNotFoundError as error:
-            error.add_note(f"{self._name} needs it for replies; create=True creates it too")
+            error.add_note(f"{self._name} needs it for replies; create=True, or --create, creates it too")
             raise
 
     def _ask(

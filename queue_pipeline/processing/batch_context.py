@@ -32,7 +32,7 @@ class BatchContext:
         return Sending(
             pipeline=pipeline.name,
             endpoint=pipeline.endpoint_name,
-            reply_to=resolve(pipeline.input_queue).canonical,
+            reply_to=resolve(pipeline.reply_to or pipeline.input_queue).canonical,
             canonical={output.queue: resolve(output.queue).canonical for output in outputs},
             message_types={output.queue: output.message_type for output in outputs if output.message_type},
             content_types={output.queue: output.content_type for output in outputs},

@@ -81,8 +81,8 @@ class RequestTimeoutError(QueuePipelineError, TimeoutError):
         self.queue, self.message_id, self.callback_queue = queue, message_id, callback_queue
         super().__init__(
             f"no reply to request {message_id} to {queue} arrived in {callback_queue} within {seconds:g} s; look "
-            f"whether anybody works on the queue (queue-pipeline peek {shlex.quote(queue)}) and whether the request failed "
-            "(queue-pipeline errors list), or allow more time"
+            f"whether anybody works on the queue (queue-pipeline peek {shlex.quote(queue)}) and whether the request "
+            "failed (queue-pipeline errors list), or allow more time"
         )
 
 

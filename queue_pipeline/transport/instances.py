@@ -22,6 +22,6 @@ def instance_address(endpoint: str, discriminator: str | None = None) -> QueueAd
         check_name(text)
     if name.lower() in {suffix.lower() for suffix in _TAKEN}:
         raise AddressError(
-            f"{endpoint}.{name} is a table that belongs to the queue {endpoint}; choose another discriminator than {name}"
+            f"{endpoint}.{name} is a table that belongs to the queue {endpoint}; choose another discriminator"
         )
     return QueueAddress(f"{endpoint}.{name}")
