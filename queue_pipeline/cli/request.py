@@ -56,7 +56,7 @@ def request(
     content = typed_body(body, body_file)
     if content is None:
         raise click.UsageError("nothing to ask; give --body or --body-file")
-    settings = CallbackSettings(peek_delay=0.1)
+    named, settings = by_name(headers), CallbackSettings(peek_delay=0.1)
     with (
         session.transport() as transport,
         QueueClient(transport, endpoint, discriminator=discriminator, settings=settings, create=create) as client,
@@ -66,7 +66,7 @@ def request(
             content,
             timeout,
             message_type=message_type,
-            headers=by_name(headers),
+            headers=named,
             content_type=content_type,
         )
         _write(session, transport.resolve(queue).canonical, reply)
