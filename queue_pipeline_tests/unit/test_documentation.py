@@ -15,7 +15,10 @@ from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.processing.pipeline import QueuePipeline
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs/pipelines.md", "docs/operations.md")]
+PAGES = [
+    ROOT / name
+    for name in ("README.md", "CONTRIBUTING.md", "docs/pipelines.md", "docs/operations.md", "docs/clients.md")
+]
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
