@@ -153,7 +153,11 @@ class QueueClient:
 
     def __enter__(self) -> QueueClient:
         """Use as a context manager: opened at the beginning, closed at the end."""
-        return self.open()
+        try:
+            return self.open()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(self, *_: object) -> None:
         """Close it."""

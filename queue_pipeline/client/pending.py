@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import heapq
 import threading
 import time
 from collections import OrderedDict
@@ -46,6 +47,8 @@ class PendingRequests:
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting: dict[str, InFlight] = {}
+        self._deadlines: list[tuple[float, str]] = []
+        """A heap, asked for its first one at every look; requests that ended leave it when they come to the top."""
         self._ended: OrderedDict[str, Ending] = OrderedDict()
 
     def __len__(self) -> int:
@@ -55,8 +58,10 @@ class PendingRequests:
     def add(self, message_id: str, queue: str, seconds: float) -> Future[Reply]:
         """A request that is about to be sent: its reply may be there before the send has returned."""
         future: Future[Reply] = Future()
+        deadline = self._clock() + seconds
         with self._lock:
-            self._waiting[message_id] = InFlight(message_id, queue, seconds, self._clock() + seconds, future)
+            self._waiting[message_id] = InFlight(message_id, queue, seconds, deadline, future)
+            heapq.heappush(self._deadlines, (deadline, message_id))
         return future
 
     def is_waiting(self, message_id: str | None) -> bool:
@@ -96,10 +101,8 @@ class PendingRequests:
     def time_out_all(self) -> None:
         """End the requests whose time is over."""
         now = self._clock()
-        with self._lock:
-            over = [request for request in self._waiting.values() if request.deadline <= now]
-        for request in over:
-            self.time_out(request.message_id)
+        while (first := self._first()) is not None and first[0] <= now:
+            self.time_out(first[1])
 
     def fail_all(self, ending: Ending, error: Callable[[InFlight], Exception]) -> None:
         """End every request."""
@@ -110,14 +113,20 @@ class PendingRequests:
 
     def seconds_left(self) -> float | None:
         """How long until the next one times out; None if there is none."""
-        with self._lock:
-            deadlines = [request.deadline for request in self._waiting.values()]
-        return max(0.0, min(deadlines) - self._clock()) if deadlines else None
+        first = self._first()
+        return None if first is None else max(0.0, first[0] - self._clock())
 
     def ending(self, message_id: str | None) -> Ending | None:
         """How a request ended, if it was one of the last."""
         with self._lock:
             return self._ended.get(message_id or "")
+
+    def _first(self) -> tuple[float, str] | None:
+        """When the next request times out, and which it is."""
+        with self._lock:
+            while self._deadlines and self._deadlines[0][1] not in self._waiting:
+                heapq.heappop(self._deadlines)
+            return self._deadlines[0] if self._deadlines else None
 
     def _take(self, message_id: str, ending: Ending) -> InFlight | None:
         with self._lock:

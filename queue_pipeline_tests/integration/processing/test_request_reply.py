@@ -14,7 +14,7 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.processing.transforming import SparkTransformer
-from queue_pipeline.transport import QueueAddress, new_message
+from queue_pipeline.transport import InstallOptions, QueueAddress, QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import AccessDeniedError
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer
@@ -99,7 +99,7 @@ def test_a_hostile_reply_address_fails_its_own_message_and_no_other(transport, c
     assert (transport.peek("orders"), transport.claims.list()) == (0, [])
 
 
-def test_a_reply_to_a_table_that_is_forbidden_fails_its_own_message(transport, monkeypatch):
+def test_a_reply_to_a_table_that_is_forbidden_fails_its_own_message(transport):
     """Otherwise one message could stop a pipeline for good."""
     denied = AccessDeniedError("permission denied for table secrets")
     denied.queue = transport.resolve("secrets").canonical
@@ -119,6 +119,21 @@ def test_a_reply_to_a_table_that_is_forbidden_fails_its_own_message(transport, m
     )
     ended, _ = run_plain(transport, PlainTransformer(forbidden), pipeline)
     assert ended.failure is denied, "what every batch needs is nobody's fault"
+
+
+def test_an_account_without_rights_on_a_reply_address_goes_on_with_the_next_message(postgresql, postgres):
+    role = f"replies_{postgresql.schema}"
+    postgres.run_sql(f"CREATE ROLE {role} LOGIN PASSWORD 'pw'")
+    owner = postgresql.transport()
+    owner.install("orders", plain_queues=["error"], options=InstallOptions(grant_to=role))
+    owner.install(plain_queues=["secrets"])
+    owner.send("orders", new_message("1"))
+    with QueueTransport(postgres.url(user=role, password="pw"), schema=postgresql.schema) as runtime:
+        ended, _ = run_plain(runtime, PlainTransformer(queue="secrets"))
+    assert ended.failure is None
+    (failed,) = owner.show("error")
+    assert failed.headers[wire.EXCEPTION_TYPE].endswith("AccessDeniedError")
+    assert owner.peek("secrets") == 0
 
 
 def ask_further(messages):
