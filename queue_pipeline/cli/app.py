@@ -22,6 +22,7 @@ from queue_pipeline.cli import (
     pauses,
     receive,
     receivers,
+    request,
     send,
     spark,
 )
@@ -103,6 +104,7 @@ def app(
 app.add_command(install.install)
 app.add_command(install.script)
 app.add_command(send.send)
+app.add_command(request.request)
 app.add_command(look.peek)
 app.add_command(look.show)
 app.add_command(look.status)

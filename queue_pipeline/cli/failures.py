@@ -29,6 +29,7 @@ Exit codes:
    4  the database cannot be reached, or asks to try again
    5  the login was refused, or a right is missing
    6  the claim is held by somebody else by now
+   7  no reply came in time
   70  a defect of this program: please report it
   74  reading or writing a file failed
  130  interrupted

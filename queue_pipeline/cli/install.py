@@ -16,6 +16,7 @@ from queue_pipeline.transport.database_url import DatabaseUrl
 from queue_pipeline.transport.dialects import DIALECTS
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.install import InstallOptions
+from queue_pipeline.transport.instances import instance_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +30,14 @@ def table_options(command: F) -> F:
         click.option("--body-string", is_flag=True, help="Add a column that shows the body as text."),
         click.option("--no-metrics", is_flag=True, help="Leave out the table of completed batches."),
         click.option("--grant-to", type=Text(), metavar="ACCOUNT", help="Let this account send, receive and claim."),
+        click.option(
+            "--instance",
+            "instances",
+            type=Text(),
+            multiple=True,
+            metavar="NAME",
+            help="Of the endpoints QUEUE, the queues of this instance, QUEUE.NAME, in place of QUEUE; repeatable.",
+        ),
         click.option("--plain", is_flag=True, help="No .Delayed and no .Claimed table: for audit queues."),
     )
     for option in reversed(options):
@@ -49,6 +58,7 @@ def install(
     no_metrics: bool,
     grant_to: str | None,
     plain: bool,
+    instances: tuple[str, ...],
 ) -> None:
     """Create queues and the error queue.
 
@@ -58,7 +68,7 @@ def install(
     """
     options = InstallOptions(heap, body_string, not no_metrics, grant_to)
     with session.transport() as transport:
-        full, bare = _split(transport.book, queues, session.error_queue, plain)
+        full, bare = _split(transport.book, queues, instances, session.error_queue, plain)
         installed = transport.install(*full, options=options, plain_queues=bare)
     if session.json:
         write_json({"tables": [{"table": done.table, "created": done.created} for done in installed]})
@@ -81,6 +91,7 @@ def script(
     no_metrics: bool,
     grant_to: str | None,
     plain: bool,
+    instances: tuple[str, ...],
     dialect: str | None,
 ) -> None:
     """Print the DDL of `install` for a DBA.
@@ -92,7 +103,7 @@ def script(
     chosen = DIALECTS[dialect or _dialect_name(url)]
     catalog = session.catalog or (url.database if url.scheme == "mssql" and chosen.has_catalogs else None)
     book = AddressBook(chosen, session.schema, catalog, nginn=session.nginn_settings())
-    full, bare = _split(book, queues, session.error_queue, plain)
+    full, bare = _split(book, queues, instances, session.error_queue, plain)
     text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, options))
     if session.json:
         write_json({"dialect": chosen.name, "script": text})
@@ -101,10 +112,12 @@ def script(
 
 
 def _split(
-    book: AddressBook, queues: Sequence[str], error_queue: str, plain: bool
+    book: AddressBook, queues: Sequence[str], instances: Sequence[str], error_queue: str, plain: bool
 ) -> tuple[list[QueueTable], list[QueueTable]]:
     """Full queues and bare ones, each once; the error queue is bare unless it is asked for by name."""
-    named = list(dict.fromkeys(book.resolve(queue) for queue in queues))
+    # With instances, what was typed are names of endpoints, and not addresses: a dot in them ends no schema.
+    wanted = [instance_address(name, instance) for name in queues for instance in instances] if instances else queues
+    named = list(dict.fromkeys(book.resolve(queue) for queue in wanted))
     error = book.resolve(error_queue)
     if plain:
         return [], list(dict.fromkeys([*named, error]))

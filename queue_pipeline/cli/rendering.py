@@ -22,6 +22,11 @@ def body_text(body: bytes) -> str | None:
     return None if _CONTROL.search(text) else text
 
 
+def encoded_body(body: bytes) -> str:
+    """A body that is no text, for people."""
+    return f"(binary, base64) {base64.b64encode(body).decode()}"
+
+
 def body_document(body: bytes) -> dict[str, Any]:
     """The body under the field that `send --jsonl` reads it from, and its size."""
     text = body_text(body)
@@ -48,6 +53,6 @@ def write_message(
         write_lines(*(f"{name}: {value}" for name, value in known.items()), "")
     text = body_text(body)
     if text is None:
-        write_lines(f"(binary, base64) {base64.b64encode(body).decode()}", "")
+        write_lines(encoded_body(body), "")
     else:
         write_lines(text or "(no body)", "")

@@ -63,14 +63,20 @@ def send(
         return
     if skip_bad:
         raise click.UsageError("--skip-bad is about the lines of --jsonl, which is not given")
+    content = typed_body(body, body_file)
+    if content is None and count is None:
+        raise click.UsageError("nothing to send; give --body, --body-file, --jsonl or --count")
+    _send_alike(session, queue, content, count or 1, {**named, "headers": by_name(headers)})
+
+
+def typed_body(body: str | None, body_file: IO[bytes] | None) -> bytes | None:
+    """The body that was typed, or that of a file; None if there is neither."""
     if body is not None and body_file is not None:
         raise click.UsageError("--body and --body-file are both given; give one")
-    if body is None and body_file is None and count is None:
-        raise click.UsageError("nothing to send; give --body, --body-file, --jsonl or --count")
+    if body_file is not None:
+        return body_file.read()
     # Bytes that the terminal's encoding has no character for arrive escaped, and leave as they came.
-    typed = body.encode("utf-8", "surrogateescape") if body is not None else None
-    content = body_file.read() if body_file is not None else typed
-    _send_alike(session, queue, content, count or 1, {**named, "headers": _by_name(headers)})
+    return body.encode("utf-8", "surrogateescape") if body is not None else None
 
 
 def _send_alike(session: Session, queue: str, body: bytes | None, count: int, fields: dict[str, Any]) -> None:
@@ -114,7 +120,8 @@ def _messages(body: bytes | None, fields: dict[str, Any]) -> Iterator[OutgoingMe
             raise click.UsageError(reason(error)) from None
 
 
-def _by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Headers that were typed, each once."""
     named = dict(headers)
     if len(named) < len(headers):
         names = [name for name, _ in headers]

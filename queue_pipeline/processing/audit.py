@@ -9,9 +9,9 @@ from datetime import datetime
 from queue_pipeline.processing.acknowledgement import is_acknowledged
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.error_message import processing_headers
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.error_message import processing_headers
 from queue_pipeline.transport.ready import ReadyMessages
 
 _HAS_ID = re.escape(f'"{wire.MESSAGE_ID}"') + r'\s*:\s*"[^"]'

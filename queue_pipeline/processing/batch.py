@@ -14,7 +14,6 @@ from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.batch_context import BatchContext, Retry
 from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report, due_seconds
 from queue_pipeline.processing.claimed_batch import ClaimedBatch, read_batch
-from queue_pipeline.processing.error_message import Failure
 from queue_pipeline.processing.executor_batch import ExecutorBatches
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.failed_copies import reasons_of, same_reason
@@ -23,6 +22,7 @@ from queue_pipeline.processing.transforming import Transformer
 from queue_pipeline.processing.travel import travels_by_executors
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.database import Transaction
+from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.nginn.in_place import Mark

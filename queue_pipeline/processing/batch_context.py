@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.envelopes import Sending
-from queue_pipeline.processing.error_message import Failure
 from queue_pipeline.processing.failed_copies import FailedCopies, failed_copies, failed_in_place
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import DelayedRetry
 from queue_pipeline.transport.database import Transaction
+from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import QueueTransport
@@ -34,7 +34,7 @@ class BatchContext:
         return Sending(
             pipeline=pipeline.name,
             endpoint=pipeline.endpoint_name,
-            reply_to=resolve(pipeline.input_queue).canonical,
+            reply_to=resolve(pipeline.reply_to or pipeline.input_queue).canonical,
             canonical={output.queue: resolve(output.queue).canonical for output in outputs},
             message_types={output.queue: output.message_type for output in outputs if output.message_type},
             content_types={output.queue: output.content_type for output in outputs},

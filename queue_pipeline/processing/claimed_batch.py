@@ -29,6 +29,8 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("reply_to", _TEXT),
     pa.field("message_type", _TEXT),
     pa.field("enqueued", pa.timestamp("us", "UTC")),
+    pa.field("saga_id", _TEXT),
+    pa.field("saga_type", _TEXT),
 ]
 SCHEMA = pa.schema(_FIELDS)
 
@@ -39,6 +41,8 @@ TAKEN_OUT = (
     wire.REPLY_TO_ADDRESS,
     wire.ENCLOSED_MESSAGE_TYPES,
     wire.TIME_SENT,
+    wire.ORIGINATING_SAGA_ID,
+    wire.ORIGINATING_SAGA_TYPE,
 )
 """Headers that become columns."""
 FEW_ROWS = 50
@@ -154,6 +158,8 @@ def prepare(part: Any) -> tuple[pa.RecordBatch, list[Unreadable]]:
         pc.coalesce(headers[wire.REPLY_TO_ADDRESS], part.column("reply_to_address")),
         headers[wire.ENCLOSED_MESSAGE_TYPES],
         parse_timestamps(headers[wire.TIME_SENT]),
+        headers[wire.ORIGINATING_SAGA_ID],
+        headers[wire.ORIGINATING_SAGA_TYPE],
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA), unreadable
 

@@ -26,6 +26,7 @@ SEND_COLUMNS = (
     "error",
     "error_type",
 )
+REPLY_COLUMNS = (*SEND_COLUMNS, "code")
 RELATIONS = (ORIGIN, "id")
 
 
@@ -80,7 +81,8 @@ def _outcomes(pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, wh
         raise _wrong(pipeline, f"{where} is {type(frame).__name__}, not a DataFrame")
     schema = frame.schema
     types = {field.name: field.dataType for field in schema.fields}
-    allowed = (*RELATIONS, OUTCOME) if OUTCOME in types else (*RELATIONS, *SEND_COLUMNS)
+    plain = REPLY_COLUMNS if fixed.reply else SEND_COLUMNS
+    allowed = (*RELATIONS, OUTCOME) if OUTCOME in types else (*RELATIONS, *plain)
     if unknown := [name for name in types if name not in allowed]:
         raise _wrong(
             pipeline,
@@ -118,11 +120,13 @@ def _origin(**known: Column) -> Column:
 
 def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: str, fixed: Outcome) -> Column:
     """The columns of a plain frame as an outcome."""
-    given = {name: F.col(name) for name in types if name in SEND_COLUMNS}
+    given = {name: F.col(name) for name in types if name in REPLY_COLUMNS}
     if where == "failures" and "error" not in given:
         raise _wrong(pipeline, "failures lacks the column error, which says what is wrong with a message")
-    if "body" not in given and "error" not in given:
+    if not {"body", "code", "error"} & set(given):
         raise _wrong(pipeline, f"{where} lacks the column body")
+    if "code" in given and not isinstance(types["code"], T.IntegralType | T.NullType):
+        raise _wrong(pipeline, f"{where}: code is {types['code'].simpleString()}; give a whole number")
     if not fixed.reply and fixed.destination is None and "destination" not in given and "error" not in given:
         raise _wrong(
             pipeline,
@@ -145,6 +149,7 @@ def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: st
         time_to_live=given.get("time_to_live"),
         error=given.get("error"),
         error_type=given.get("error_type"),
+        code=given.get("code"),
     ).column(0)
     return outcome.withField("ordinal", given["ordinal"].cast("int")) if "ordinal" in given else outcome
 

@@ -103,16 +103,19 @@ def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, se
     """The messages of one queue."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     milliseconds = _milliseconds(columns, queue, delayed, sending)
+    control = columns["code"].is_valid() if columns["code"].null_count < rows.num_rows else None
     headers = header_texts(
         {
             wire.MESSAGE_ID: pa.array(message_ids, pa.string()),
             wire.CORRELATION_ID: pc.coalesce(columns["correlation_id"], columns["message_id"]),
             wire.CONVERSATION_ID: pc.coalesce(columns["conversation_id"], columns["message_id"]),
             wire.RELATED_TO: columns["message_id"],
-            wire.ENCLOSED_MESSAGE_TYPES: _message_types(columns, queue, sending),
+            wire.ENCLOSED_MESSAGE_TYPES: _unless(control, _message_types(columns, queue, sending)),
             wire.MESSAGE_INTENT: pc.if_else(columns["reply"], "Reply", "Send"),
             **_lifetime(milliseconds, queue, delayed, sending),
-            wire.CONTENT_TYPE: sending.content_types.get(queue, "application/json"),
+            **_control(control, columns),
+            **_saga(columns),
+            wire.CONTENT_TYPE: _unless(control, sending.content_types.get(queue, "application/json")),
             wire.TIME_SENT: wire.format_timestamp(sending.now),
             wire.ORIGINATING_ENDPOINT: sending.endpoint,
             wire.ORIGINATING_MACHINE: wire.machine_name(),
@@ -140,6 +143,30 @@ def _message_types(columns: Mapping[str, Any], queue: str, sending: Sending) -> 
     if own.null_count == len(own):
         return declared
     return own if declared is None else pc.fill_null(own, declared)
+
+
+def _unless(control: Any, value: Any) -> Any:
+    """A header that control messages, where there are any, do not have."""
+    return value if control is None or value is None else pc.if_else(control, pa.scalar(None, pa.string()), value)
+
+
+def _control(control: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells a reply that is nothing but a number."""
+    if control is None:
+        return {}
+    flag = pc.if_else(control, wire.format_bool(True), pa.scalar(None, pa.string()))
+    return {wire.CONTROL_MESSAGE: flag, wire.RETURN_CODE: pc.cast(columns["code"], pa.string())}
+
+
+def _saga(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """A reply to a saga names it, so that it is found without a mapping; other messages do not."""
+    known = {wire.SAGA_ID: columns["saga_id"], wire.SAGA_TYPE: columns["saga_type"]}
+    nothing = pa.scalar(None, pa.string())
+    return {
+        name: pc.if_else(columns["reply"], column, nothing)
+        for name, column in known.items()
+        if column.null_count < len(column)
+    }
 
 
 def _lifetime(times: Sequence[int], queue: str, delayed: bool, sending: Sending) -> dict[str, Any]:
@@ -175,11 +202,23 @@ def _flat(outcomes: Table) -> Table:
         "message_id": of(origin, "message_id"),
         "correlation_id": of(origin, "correlation_id"),
         "conversation_id": of(origin, "conversation_id"),
+        "saga_id": of(origin, "saga_id"),
+        "saga_type": of(origin, "saga_type"),
         "destination": pc.if_else(reply, of(origin, "reply_to"), of(outcome, "destination")),
         "reply": reply,
         **{
             name: of(outcome, name)
-            for name in ("body", "message_type", "headers", "delay", "time_to_live", "ordinal", "error", "error_type")
+            for name in (
+                "body",
+                "message_type",
+                "headers",
+                "delay",
+                "time_to_live",
+                "ordinal",
+                "error",
+                "error_type",
+                "code",
+            )
         },
     }
     return pa.table(columns)

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from queue_pipeline.processing.error_message import Failure, shortened, storable
 from queue_pipeline.processing.spark_errors import WorkerError, is_plumbing, is_spark_error, without_jvm, worker_errors
 from queue_pipeline.processing.stack_frames import Frame, frame_lines, frames_of, plain_name
+from queue_pipeline.transport.error_message import Failure, shortened, storable
 
 LONGEST_TEXT = 65_536
 _DEEPEST = 10

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.envelopes import Failed
-from queue_pipeline.processing.error_message import Failure, error_message
 from queue_pipeline.processing.recoverability import DelayedRetry, retry_headers
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.error_message import Failure, error_message
 from queue_pipeline.transport.nginn.in_place import Mark
 from queue_pipeline.transport.ready import ReadyMessages
 

@@ -15,7 +15,16 @@ from pyspark.sql import functions as F
 from queue_pipeline.processing.body.schema import with_payload
 
 ORIGIN = "origin"
-ORIGIN_FIELDS = ("row_version", "id", "message_id", "correlation_id", "conversation_id", "reply_to")
+ORIGIN_FIELDS = (
+    "row_version",
+    "id",
+    "message_id",
+    "correlation_id",
+    "conversation_id",
+    "reply_to",
+    "saga_id",
+    "saga_type",
+)
 FITS = "fits"
 
 

@@ -48,6 +48,15 @@ def check_lifetimes(pipeline: str, sends: Table) -> None:
         )
 
 
+def check_codes(pipeline: str, sends: Table) -> None:
+    """A reply is a message or a number."""
+    both = sends.filter(pc.and_(pc.is_valid(sends["code"]), pc.is_valid(sends["body"])))
+    if both.num_rows:
+        raise TransformError(
+            f"pipeline {pipeline}: a reply to message {both['id'][0].as_py()} has a code and a body; give one of them"
+        )
+
+
 def _refuse_strangers(pipeline: str, strangers: Any) -> None:
     if len(strangers):
         raise TransformError(

@@ -21,6 +21,7 @@ OUTCOME = "outcome"
 
 Text: TypeAlias = "str | Column"
 Seconds: TypeAlias = "float | timedelta | Column"
+Number: TypeAlias = "int | Column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Outcome:
     error: Text | None = None
     error_type: Text | None = None
     when: Column | None = None
+    code: Number | None = None
 
     def column(self, ordinal: int) -> Column:
         """The outcome as a struct whose fields are the same for every kind; null where `when` does not hold."""
@@ -51,6 +53,7 @@ class Outcome:
             F.lit(ordinal).alias("ordinal"),
             text(self.error).alias("error"),
             text(self.error_type).alias("error_type"),
+            (self.code if isinstance(self.code, Column) else F.lit(self.code)).cast("int").alias("code"),
         )
         return fields if self.when is None else F.when(self.when, fields)
 
@@ -79,15 +82,27 @@ def reply(
     *,
     json: Column | None = None,
     body: Column | None = None,
+    code: Number | None = None,
     message_type: Text | None = None,
     headers: Column | Mapping[str, Text] | None = None,
     delay: Seconds | None = None,
     time_to_live: Seconds | None = None,
     when: Column | None = None,
 ) -> Outcome:
-    """A message for whoever sent the one that is being processed, at its reply-to address."""
-    content = _content("reply", json, body, delay, time_to_live)
-    return Outcome(None, True, content, message_type, headers, delay, time_to_live, when=when)
+    """A message for whoever sent the one that is being processed, at its reply-to address.
+
+    `code` in place of a body is a whole number for a callback that waits for no more; where it is null, no reply is
+    sent.
+    """
+    if code is None:
+        content = _content("reply", json, body, delay, time_to_live)
+        return Outcome(None, True, content, message_type, headers, delay, time_to_live, when=when)
+    if json is not None or body is not None or message_type is not None:
+        raise ConfigurationError("reply: a code has neither body nor type; give code=, or json= or body= with its type")
+    _check_lifetime("reply", delay, time_to_live)
+    if isinstance(code, Column):
+        when = code.isNotNull() if when is None else when & code.isNotNull()
+    return Outcome(None, True, None, None, headers, delay, time_to_live, when=when, code=code)
 
 
 def fail(error: Text, *, error_type: Text | None = None, when: Column | None = None) -> Outcome:
@@ -160,12 +175,16 @@ def header_map(value: Column | Mapping[str, Text] | None) -> Column:
 def _content(
     what: str, json: Column | None, body: Column | None, delay: Seconds | None, time_to_live: Seconds | None
 ) -> Column:
-    if delay is not None and time_to_live is not None:
-        raise ConfigurationError(
-            f"{what}: delayed delivery with a time to live is not supported; give one or the other"
-        )
+    _check_lifetime(what, delay, time_to_live)
     if json is not None and body is None:
         return F.to_json(json)
     if body is not None and json is None:
         return body
     raise ConfigurationError(f"{what}: give either json= (a struct, map or array column) or body= (text or bytes)")
+
+
+def _check_lifetime(what: str, delay: Seconds | None, time_to_live: Seconds | None) -> None:
+    if delay is not None and time_to_live is not None:
+        raise ConfigurationError(
+            f"{what}: delayed delivery with a time to live is not supported; give one or the other"
+        )

@@ -97,6 +97,9 @@ class QueuePipeline(BaseModel):
         default=900.0, gt=0, description="the age of a waiting message at which the pipeline's check warns"
     )
     endpoint: str | None = Field(default=None, min_length=1, description="the endpoint's name on the wire")
+    reply_to: str | None = Field(
+        default=None, min_length=1, description="where answers to what it sends are to go, if not to its input queue"
+    )
 
     def __init__(self, **values: Any) -> None:
         """Check what was declared; an error names the pipeline, the field and what is allowed."""

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.batch_report import BatchReport
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.error_message import Failure
 from queue_pipeline.processing.errors import AbandonedError, SparkLostError, SparkUnavailableError
 from queue_pipeline.processing.exception_text import describe, error_types
 from queue_pipeline.processing.executors.staging import Executors
@@ -28,7 +27,9 @@ from queue_pipeline.processing.recoverability import (
 from queue_pipeline.processing.spark_errors import is_plumbing, is_spark_error
 from queue_pipeline.processing.transforming import Transformer
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, DELAYED_SUFFIX
 from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     ClaimLostError,
@@ -119,10 +120,10 @@ class Recovery:
         self._transport.claims.begin(claim)
         try:
             report = self._processor.work(batch) if batch else self._processor.work_by_executors(claim)
-        except (ClaimLostError, *NOBODYS_FAULT):
+        except ClaimLostError:
             raise
         except Exception as error:
-            if self._stopped.is_set() or self._is_missing_queue(error):
+            if self._stopped.is_set() or self._is_nobodys_fault(error):
                 raise
             return self._recover(claim, error, batch)
         self._succeeded()
@@ -212,7 +213,7 @@ class Recovery:
                 raise
             self.limit.failed(self._transport.failures.add(batch.claim.queue, f"{type(error).__name__}: {error}"))
             failure = describe(error)
-            for_all = isinstance(error, NOBODYS_FAULT) or self._is_missing_queue(error) or self._is_for_all(error)
+            for_all = self._is_nobodys_fault(error) or self._is_for_all(error)
             if for_all or batch.messages.num_rows <= 1:
                 given_up = self._processor.give_up(batch, failure)
                 return Attempted([given_up], (), failure, Step.GIVE_UP, error if for_all else None)
@@ -249,12 +250,25 @@ class Recovery:
                 logger.warning("pipeline %s: no delayed retries, because %s", self._pipeline.name, error)
         return bool(self._can_delay)
 
-    def _is_missing_queue(self, error: Exception) -> bool:
-        """Whether a queue is missing that every batch needs; one that a message asked for is that message's fault."""
-        if not isinstance(error, QueueNotFoundError):
-            return False
-        own = {self._transport.resolve(queue).canonical for queue in self._pipeline.queues}
-        return error.queue in own or error.queue in self._pipeline.queues
+    def _is_nobodys_fault(self, error: Exception) -> bool:
+        """Whether the next message would meet the same error: a queue that a message asked to reply to, and that is
+        missing or forbidden, is the fault of that message.
+        """
+        if isinstance(error, QueueNotFoundError):
+            return self._is_own(error.queue)
+        if isinstance(error, AccessDeniedError) and error.queue is not None:
+            return self._is_own(error.queue)
+        return isinstance(error, NOBODYS_FAULT)
+
+    def _is_own(self, queue: str) -> bool:
+        """Whether a queue, or a table that belongs to one, is needed by every batch."""
+        resolved = [self._transport.resolve(name) for name in self._pipeline.queues]
+        siblings = [
+            self._transport.book.sibling(table, suffix)
+            for table in resolved
+            for suffix in (DELAYED_SUFFIX, CLAIMED_SUFFIX)
+        ]
+        return queue in self._pipeline.queues or queue in {table.canonical for table in [*resolved, *siblings]}
 
 
 def _kind(error: Exception) -> tuple[str, str]:

@@ -61,12 +61,33 @@ class AccessDeniedError(QueuePipelineError):
     """The account may not log in, or lacks a right on a table."""
 
     exit_code = 5
+    queue: str | None = None
+    """The queue whose table it may not touch, where that is known."""
 
 
 class ClaimLostError(QueuePipelineError):
     """A claim is no longer this owner's: its lease ran out and another took it, or it was released."""
 
     exit_code = 6
+
+
+class RequestTimeoutError(QueuePipelineError, TimeoutError):
+    """No reply to a request came in time; the request may still be answered, or may never have been taken."""
+
+    exit_code = 7
+
+    def __init__(self, queue: str, message_id: str, callback_queue: str, seconds: float) -> None:
+        """Name the queue that was asked, the request, and where its reply would arrive."""
+        self.queue, self.message_id, self.callback_queue = queue, message_id, callback_queue
+        super().__init__(
+            f"no reply to request {message_id} to {queue} arrived in {callback_queue} within {seconds:g} s; look "
+            f"whether anybody works on the queue (queue-pipeline peek {shlex.quote(queue)}) and whether the request "
+            "failed (queue-pipeline errors list), or allow more time"
+        )
+
+
+class ClientClosedError(QueuePipelineError):
+    """A client was closed: requests in flight get no reply, and further ones are refused."""
 
 
 class StagedLostError(QueuePipelineError):

@@ -104,9 +104,11 @@ def translate(
         case Fault.LOGIN:
             return AccessDeniedError(f"{where} refused the login: {words}; check user and password of the setting")
         case Fault.PERMISSION:
-            return AccessDeniedError(
+            denied = AccessDeniedError(
                 f"{subject}{words}; grant the rights with: queue-pipeline script {queue or 'QUEUE'} --grant-to ACCOUNT"
             )
+            denied.queue = queue
+            return denied
         case Fault.LAYOUT:
             return LayoutChangedError(f"{subject}its columns changed since the last look at them: {words}; try again")
         case Fault.NO_UNIQUE_INDEX:

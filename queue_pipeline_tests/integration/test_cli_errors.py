@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from queue_pipeline.cli import errors
-from queue_pipeline.processing.error_message import Failure, error_message
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.error_message import Failure, error_message
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine
 

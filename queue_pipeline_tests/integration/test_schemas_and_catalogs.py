@@ -5,9 +5,11 @@ import os
 import pyodbc
 import pytest
 
+from queue_pipeline.client import QueueClient
 from queue_pipeline.transport import Operation, QueueAddress, QueueTransport, new_message
 from queue_pipeline.transport.database_url import odbc_pairs, odbc_string
 from queue_pipeline_tests.support.backends import SQLSERVER_VARIABLE
+from queue_pipeline_tests.support.responder import Responder
 from queue_pipeline_tests.support.waiting import eventually
 
 _numbers = itertools.count(1)
@@ -156,3 +158,20 @@ def test_a_default_catalog_receives_what_names_none(sqlserver, catalog):
     assert local.resolve("sales").canonical == f"sales@[dbo]@[{catalog}]"
     with in_catalog(catalog) as remote:
         assert remote.peek("sales") == 1
+
+
+def test_a_reply_crosses_schemas_to_the_queue_of_one_instance(backend, elsewhere):
+    """AP-04: by the canonical address alone."""
+    remote, local = install_remote(backend, elsewhere), backend.transport()
+    with QueueClient(local, "shop", discriminator="web1", create=True) as client, Responder(remote, "remote"):
+        reply = client.request(remote.resolve("remote").canonical, "over there", 20)
+    assert reply.text == "re: over there"
+
+
+def test_a_reply_crosses_catalogs_to_the_queue_of_one_instance(sqlserver, catalog):
+    """AS-30: by the canonical address alone."""
+    local = sqlserver.transport()
+    with in_catalog(catalog) as remote:
+        remote.install("sales")
+        with QueueClient(local, "shop", discriminator="web1", create=True) as client, Responder(remote, "sales"):
+            assert client.request(remote.resolve("sales").canonical, "over there", 20).text == "re: over there"

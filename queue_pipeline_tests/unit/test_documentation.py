@@ -15,7 +15,10 @@ from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.processing.pipeline import QueuePipeline
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs/pipelines.md", "docs/operations.md")]
+PAGES = [
+    ROOT / name
+    for name in ("README.md", "CONTRIBUTING.md", "docs/pipelines.md", "docs/operations.md", "docs/clients.md")
+]
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
@@ -49,15 +52,16 @@ def test_every_job_and_sensor_is_in_the_readme() -> None:
     assert {name for name in names if f"`{name}`" not in text} <= {"release_claims_of_cancelled_runs"}
 
 
-def test_the_pipeline_of_the_readme_can_be_declared(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "job"), [("labels", "write_labels_pipeline"), ("prices", "answer_prices_pipeline")])
+def test_the_pipelines_of_the_readme_can_be_declared(tmp_path: Path, name: str, job: str) -> None:
     (block,) = re.findall(
-        r"```python\n(# queue_pipeline/defs/labels\.py\n.*?)```", (ROOT / "README.md").read_text(), re.S
+        rf"```python\n(# queue_pipeline/defs/{name}\.py\n.*?)```", (ROOT / "README.md").read_text(), re.S
     )
-    module_file = tmp_path / "labels.py"
+    module_file = tmp_path / f"{name}.py"
     module_file.write_text(block)
-    spec = importlib.util.spec_from_file_location("labels", module_file)
+    spec = importlib.util.spec_from_file_location(name, module_file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    made = build_definitions([orders, module.labels], autostart=False)
-    assert {"orders_pipeline", "write_labels_pipeline"} <= {job.name for job in made.jobs or ()}
+    made = build_definitions([orders, getattr(module, name)], autostart=False)
+    assert {"orders_pipeline", job} <= {one.name for one in made.jobs or ()}

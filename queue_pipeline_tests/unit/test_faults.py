@@ -358,3 +358,9 @@ def test_a_queue_that_is_missing_is_told_by_name():
     assert ours.queue == "or'ders@[dbo]"
     command = str(ours).partition("create it with: ")[2].removesuffix(" (x)")
     assert shlex.split(command) == ["queue-pipeline", "install", "or'ders@[dbo]"]
+
+
+def test_a_missing_right_is_told_with_the_queue_that_it_is_about():
+    denied = translate(Fault.PERMISSION, psqlodbc("42501", "ERROR: permission denied"), queue="secrets", where=WHERE)
+    assert isinstance(denied, AccessDeniedError)
+    assert denied.queue == "secrets"

@@ -17,7 +17,7 @@ PROBLEM = "problem"
 COLUMNS = (
     "id STRING NOT NULL, row_version BIGINT NOT NULL, headers STRING NOT NULL, body BINARY NOT NULL, "
     "message_id STRING NOT NULL, correlation_id STRING, conversation_id STRING, reply_to STRING, message_type STRING, "
-    f"enqueued TIMESTAMP, {PROBLEM} STRING"
+    f"enqueued TIMESTAMP, saga_id STRING, saga_type STRING, {PROBLEM} STRING"
 )
 _NAMES = (*SCHEMA.names, PROBLEM)
 

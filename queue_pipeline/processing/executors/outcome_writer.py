@@ -12,7 +12,7 @@ from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort
 from queue_pipeline.processing.executors.outbox_writer import OutboxWriter
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
-from queue_pipeline.processing.outcome_checks import check_lifetimes, check_outputs, check_strangers
+from queue_pipeline.processing.outcome_checks import check_codes, check_lifetimes, check_outputs, check_strangers
 from queue_pipeline.processing.outcomes import OUTCOME
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
@@ -51,6 +51,7 @@ def outcome_messages(
     if outputs is not None:
         check_outputs(sending.pipeline, outputs, outcomes.sends)
     check_lifetimes(sending.pipeline, outcomes.sends)
+    check_codes(sending.pipeline, outcomes.sends)
     return envelopes(outcomes.sends, sending), outcomes.failures
 
 

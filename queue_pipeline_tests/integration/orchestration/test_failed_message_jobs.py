@@ -6,9 +6,9 @@ import pytest
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.failed_message_jobs import FAILED_MESSAGE_NAMES
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.error_message import Failure, error_message
 from queue_pipeline.transport import OutgoingMessage
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.error_message import Failure, error_message
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline_tests.support import pipelines
 

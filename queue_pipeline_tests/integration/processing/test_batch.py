@@ -230,6 +230,53 @@ def test_every_outcome_of_a_batch_ends_where_it_belongs(backend, transport, spar
     assert (transport.peek("orders"), transport.claims.list()) == (0, [])
 
 
+def coded(messages):
+    n = F.col("payload.n")
+    return messages.select("origin", each(reply(code=n * 7, when=n < 2), reply(code=F.when(n > 2, n))))
+
+
+def coded_rows(messages):
+    n = F.col("payload.n")
+    return Results(
+        replies=messages.select(
+            "origin",
+            F.when(n < 2, n * 7).when(n > 2, n).alias("code"),
+            F.when(n == 2, F.struct(n.alias("n"))).alias("body"),
+        )
+    )
+
+
+def by_code(transport):
+    answers = [shown for shown in transport.show("shop", 100) if shown.headers.get(wire.CONTROL_MESSAGE) == "True"]
+    assert all(shown.body == b"" and shown.headers[wire.MESSAGE_INTENT] == "Reply" for shown in answers)
+    assert not any({wire.CONTENT_TYPE, wire.ENCLOSED_MESSAGE_TYPES} & set(shown.headers) for shown in answers)
+    return {int(shown.headers[wire.RETURN_CODE]): shown.headers for shown in answers}
+
+
+def test_a_reply_can_be_a_number_for_a_callback(transport, spark):
+    saga = {wire.ORIGINATING_SAGA_ID: "saga1", wire.ORIGINATING_SAGA_TYPE: "Shop.Saga, Shop"}
+    fill(transport, 4, reply_to="shop", headers=saga)
+    asked = {json.loads(shown.body)["n"]: shown.headers for shown in transport.show("orders", 10)}
+    process(transport, spark, declare(transform=coded, body_schema="n int", reply_to="billing"))
+    answers = by_code(transport)
+    assert sorted(answers) == [0, 3, 7]
+    for code, n in ((0, 0), (7, 1), (3, 3)):
+        assert answers[code][wire.CORRELATION_ID] == asked[n][wire.CORRELATION_ID]
+        assert answers[code][wire.RELATED_TO] == asked[n][wire.MESSAGE_ID]
+        assert (answers[code][wire.SAGA_ID], answers[code][wire.SAGA_TYPE]) == ("saga1", "Shop.Saga, Shop")
+        assert answers[code][wire.REPLY_TO_ADDRESS] == transport.resolve("billing").canonical
+    assert transport.peek("shop") == 3
+
+
+def test_rows_of_replies_are_numbers_or_messages(transport, spark):
+    fill(transport, 4, reply_to="shop")
+    process(transport, spark, declare(transform=coded_rows, body_schema="n int"))
+    assert sorted(by_code(transport)) == [0, 3, 7]
+    (answer,) = [shown for shown in transport.show("shop", 100) if wire.CONTROL_MESSAGE not in shown.headers]
+    assert (json.loads(answer.body), answer.headers[wire.CONTENT_TYPE]) == ({"n": 2}, "application/json")
+    assert wire.SAGA_ID not in answer.headers
+
+
 def report_of(report, kind):
     return next(one.error for one in report.failed if one.error_type == kind)
 

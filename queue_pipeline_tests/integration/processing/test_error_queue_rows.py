@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.processing.acknowledgement import acknowledgements
 from queue_pipeline.processing.audit import audit_copies
-from queue_pipeline.processing.error_message import LONGEST_MESSAGE, Failure, error_message
 from queue_pipeline.processing.exception_text import describe, error_types
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.error_message import LONGEST_MESSAGE, Failure, error_message
 from queue_pipeline_tests.support.service_control import (
     ACKNOWLEDGEMENT_QUEUE,
     guid_of,

@@ -332,6 +332,11 @@ def test_rows_for_own_tables_come_with_the_results_in_transaction_scope(spark):
         (lambda messages: Results(failures=messages.select("origin", x())), "failures lacks the column error"),
         (lambda messages: Results(replies=messages.select("origin")), "replies lacks the column body"),
         (lambda messages: messages.select("origin", "body", each(reply(body=x()))), "body; allowed: origin"),
+        (lambda messages: messages.select("origin", x(), F.lit(1).alias("code")), "mean nothing there: code"),
+        (
+            lambda messages: Results(replies=messages.select("origin", F.lit("1").alias("code"))),
+            "replies: code is string; give a whole number",
+        ),
     ],
 )
 def test_a_result_that_cannot_be_sent_is_an_error_that_names_the_columns(spark, transform, says):
@@ -383,5 +388,18 @@ def test_outcomes_that_contradict_themselves_are_refused_where_they_are_written(
         send("billing")
     with pytest.raises(ConfigurationError, match=r"reply: give either json= .* or body="):
         reply(body=x(), json=x())
+    for contradiction in ({"body": x()}, {"json": x()}, {"message_type": "Shop.Answer"}):
+        with pytest.raises(ConfigurationError, match="reply: a code has neither body nor type"):
+            reply(code=0, **contradiction)
+    with pytest.raises(ConfigurationError, match="reply: delayed delivery with a time to live"):
+        reply(code=0, delay=1, time_to_live=1)
     with pytest.raises(ConfigurationError, match=r"each\(\) needs at least one outcome"):
         each()
+
+
+def test_a_reply_has_a_code_or_a_body_and_not_both(spark):
+    def both(messages):
+        return Results(replies=messages.select("origin", x(), F.lit(1).alias("code")))
+
+    with pytest.raises(TransformError, match="a reply to message row1 has a code and a body; give one of them"):
+        run(spark, both, numbered(1))

@@ -91,6 +91,8 @@ def test_what_relates_results_to_a_message_is_taken_out_of_its_headers():
             wire.REPLY_TO_ADDRESS: "shop",
             wire.ENCLOSED_MESSAGE_TYPES: "Shop.OrderPlaced",
             wire.TIME_SENT: "2026-02-03 04:05:06:123456 Z",
+            wire.ORIGINATING_SAGA_ID: "s1",
+            wire.ORIGINATING_SAGA_TYPE: "Shop.Saga",
         }
     )
     messages, unreadable = prepare(part(row(1, text, correlation="old", reply_to="older")))
@@ -108,6 +110,8 @@ def test_what_relates_results_to_a_message_is_taken_out_of_its_headers():
             "reply_to": "shop",
             "message_type": "Shop.OrderPlaced",
             "enqueued": datetime(2026, 2, 3, 4, 5, 6, 123456, UTC),
+            "saga_id": "s1",
+            "saga_type": "Shop.Saga",
         }
     ]
 

@@ -20,6 +20,8 @@ ORIGIN = pa.struct(
         ("correlation_id", TEXT),
         ("conversation_id", TEXT),
         ("reply_to", TEXT),
+        ("saga_id", TEXT),
+        ("saga_type", TEXT),
     ]
 )
 OUTCOME = pa.struct(
@@ -34,6 +36,7 @@ OUTCOME = pa.struct(
         ("ordinal", pa.int32()),
         ("error", TEXT),
         ("error_type", TEXT),
+        ("code", pa.int32()),
     ]
 )
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89, UTC)
@@ -129,6 +132,33 @@ def test_a_reply_goes_to_the_address_of_the_message_and_says_that_it_is_one():
     headers = json.loads(ready.headers[0])
     assert (headers[wire.MESSAGE_INTENT], headers[wire.CORRELATION_ID]) == ("Reply", "correlation1")
     assert headers[wire.CONTENT_TYPE] == "application/json"
+
+
+def test_a_reply_that_is_a_number_is_a_control_message_without_body_and_type():
+    (ready,) = sent(
+        (message(1), reply(body=None, code=-3)),
+        (message(2), reply(body=b"{}", message_type="Shop.Answer")),
+        message_types={"shop@[dbo]": "Shop.Declared"},
+    )
+    number, answer = (json.loads(text) for text in ready.headers)
+    assert number[wire.CONTROL_MESSAGE] == "True"
+    assert number[wire.RETURN_CODE] == "-3"
+    assert (number[wire.MESSAGE_INTENT], number[wire.CORRELATION_ID]) == ("Reply", "correlation1")
+    assert (number[wire.RELATED_TO], number[wire.CONVERSATION_ID]) == ("message1", "conversation1")
+    assert not {wire.ENCLOSED_MESSAGE_TYPES, wire.CONTENT_TYPE} & set(number)
+    assert not {wire.CONTROL_MESSAGE, wire.RETURN_CODE} & set(answer)
+    assert (answer[wire.ENCLOSED_MESSAGE_TYPES], answer[wire.CONTENT_TYPE]) == ("Shop.Answer", "application/json")
+    assert list(ready.bodies) == [b"", b"{}"]
+
+
+def test_a_reply_to_a_saga_names_it_and_a_send_does_not():
+    asked = {"saga_id": "saga1", "saga_type": "Shop.Saga, Shop"}
+    ready = sent((message(1, **asked), reply()), (message(2), reply()), (message(1, **asked), outcome(ordinal=1)))
+    by_queue = {each.destination: [json.loads(text) for text in each.headers] for each in ready}
+    first, second = by_queue["shop@[dbo]"]
+    assert (first[wire.SAGA_ID], first[wire.SAGA_TYPE]) == ("saga1", "Shop.Saga, Shop")
+    for other in (second, *by_queue["billing"]):
+        assert not {wire.SAGA_ID, wire.SAGA_TYPE, wire.ORIGINATING_SAGA_ID} & set(other)
 
 
 def test_a_reply_to_a_message_without_address_is_a_failure_and_nothing_else_is_sent_for_it():

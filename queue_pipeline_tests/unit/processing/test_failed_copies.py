@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from queue_pipeline.processing.claimed_batch import SCHEMA
-from queue_pipeline.processing.error_message import Failure
 from queue_pipeline.processing.failed_copies import MOST_TRACES, SHORTEST_TRACE, failed_copies, ids_of, same_reason
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import DelayedRetry
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.error_message import Failure
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda messages: messages)

@@ -1,0 +1,91 @@
+"""`request`: send one message, wait for the reply to it, and print that."""
+
+from __future__ import annotations
+
+from typing import IO
+
+import click
+
+from queue_pipeline.cli.output import write_json, write_lines
+from queue_pipeline.cli.parameters import Header, Seconds, Text, queue_argument
+from queue_pipeline.cli.rendering import body_document, body_text, encoded_body
+from queue_pipeline.cli.send import by_name, typed_body
+from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.client import CallbackSettings, QueueClient, Reply
+from queue_pipeline.transport import headers as wire
+
+DEFAULT_ENDPOINT = "queue-pipeline"
+TIMEOUT = Seconds(0.001, 24 * 3600.0, "a number of seconds above zero and at most a day")
+
+
+@click.command()
+@queue_argument
+@click.option("--body", metavar="TEXT", help="The body.")
+@click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte.")
+@click.option("--type", "message_type", type=Text(), metavar="NAME", help="The type (EnclosedMessageTypes).")
+@click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
+@click.option("--content-type", type=Text(), metavar="TYPE", default="application/json", show_default=True)
+@click.option("--timeout", type=TIMEOUT, metavar="SECONDS", default=30.0, show_default=True, help="Wait so long.")
+@click.option("--endpoint", type=Text(), metavar="NAME", default=DEFAULT_ENDPOINT, show_default=True, help="Who asks.")
+@click.option(
+    "--discriminator", type=Text(), metavar="NAME", help="Which instance of it; default: this machine's name."
+)
+@click.option("--create", is_flag=True, help="Create the callback queue ENDPOINT.DISCRIMINATOR if it is missing.")
+@shared_options
+@pass_session
+def request(
+    session: Session,
+    /,
+    queue: str,
+    body: str | None,
+    body_file: IO[bytes] | None,
+    message_type: str | None,
+    headers: tuple[tuple[str, str], ...],
+    content_type: str,
+    timeout: float,
+    endpoint: str,
+    discriminator: str | None,
+    create: bool,
+) -> None:
+    """Send a request and print the reply to it: its body, or its code.
+
+    Replies arrive in a callback queue, ENDPOINT.DISCRIMINATOR, that belongs to one process at a time: give commands
+    that run at the same time discriminators of their own. `install ENDPOINT --instance DISCRIMINATOR --plain` creates
+    it. Without a reply in time the exit code is 7.
+    """
+    content = typed_body(body, body_file)
+    if content is None:
+        raise click.UsageError("nothing to ask; give --body or --body-file")
+    named, settings = by_name(headers), CallbackSettings(peek_delay=0.1)
+    with (
+        session.transport() as transport,
+        QueueClient(transport, endpoint, discriminator=discriminator, settings=settings, create=create) as client,
+    ):
+        reply = client.request(
+            queue,
+            content,
+            timeout,
+            message_type=message_type,
+            headers=named,
+            content_type=content_type,
+        )
+        _write(session, transport.resolve(queue).canonical, reply)
+
+
+def _write(session: Session, queue: str, reply: Reply) -> None:
+    if session.json:
+        write_json(
+            {
+                "queue": queue,
+                "message_id": reply.headers.get(wire.MESSAGE_ID),
+                "type": reply.message_type,
+                "code": reply.code,
+                "headers": dict(reply.headers),
+                **body_document(reply.body),
+            }
+        )
+    elif reply.code is not None:
+        write_lines(f"code {reply.code}")
+    else:
+        text = body_text(reply.body)
+        write_lines(encoded_body(reply.body) if text is None else text or "(no body)")

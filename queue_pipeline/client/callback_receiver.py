@@ -1,0 +1,180 @@
+"""The one thread that consumes a client's callback queue, and looks into it only as often as requests call for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from queue_pipeline.client.pending import PendingRequests
+from queue_pipeline.client.reply import reply_of
+from queue_pipeline.client.settings import CallbackSettings
+from queue_pipeline.client.unmatched import why_unmatched
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.database import CommitUnknownError
+from queue_pipeline.transport.error_message import error_message
+from queue_pipeline.transport.errors import QueuePipelineError, TransientDatabaseError
+from queue_pipeline.transport.messages import Operation, ReceivedMessage
+from queue_pipeline.transport.transport import QueueTransport
+
+SHORTEST_TROUBLE_DELAY = 1.0
+"""Seconds until the next look after one that failed, unless the circuit breaker of the database asks for more."""
+
+logger = logging.getLogger(__name__)
+
+
+class CallbackReceiver:
+    """Takes replies in batches and hands them to whoever waits, once the batch is committed."""
+
+    def __init__(
+        self,
+        transport: QueueTransport,
+        queue: QueueTable,
+        endpoint: str,
+        pending: PendingRequests,
+        settings: CallbackSettings,
+    ) -> None:
+        self._transport = transport
+        self._queue = queue
+        self._endpoint = endpoint
+        self._pending = pending
+        self._settings = settings
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._hurried = False
+        self._thread: threading.Thread | None = None
+        self._uncertain: frozenset[str] = frozenset()
+        self._trouble = ""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it looks no more."""
+        return self._stopped
+
+    def hurry(self) -> None:
+        """A request was sent: look soon, and often for a while. The first call starts the thread."""
+        with self._changed:
+            self._hurried = True
+            if self._thread is None and not self._stopped:
+                # Last of all a daemon: a program that forgets to close its client ends all the same.
+                self._thread = threading.Thread(target=self._run, name=f"replies to {self._queue.table}", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Look no more; a look in progress goes on to its end."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end of the thread; False if it takes longer."""
+        thread = self._thread
+        if thread is None or self.is_this_thread():
+            return True
+        thread.join(seconds)
+        return not thread.is_alive()
+
+    def is_this_thread(self) -> bool:
+        """Whether the caller is what runs in the thread, such as a callback of a future."""
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        pause, last, next_look, not_before = self._settings.first_delay, 0.0, 0.0, 0.0
+        while True:
+            self._pending.time_out_all()
+            with self._changed:
+                if self._stopped:
+                    return
+                if self._hurried:
+                    self._hurried, pause = False, self._settings.first_delay
+                    next_look = max(not_before, min(next_look, last + pause))
+                wait = next_look - time.monotonic()
+                if wait > 0:
+                    left = self._pending.seconds_left()
+                    self._changed.wait(wait if left is None else min(wait, left))
+                    continue
+            last = time.monotonic()
+            taken = self._look()
+            now = time.monotonic()
+            if taken is None:
+                trouble = max(SHORTEST_TROUBLE_DELAY, self._transport.database.breaker.delay_seconds)
+                next_look = not_before = now + trouble
+                continue
+            pause = self._settings.first_delay if taken else self._settings.next_delay(pause)
+            if taken >= self._settings.batch:
+                next_look = now
+            else:
+                next_look = now + (pause if len(self._pending) else self._settings.idle_delay)
+
+    def _look(self) -> int | None:
+        """Take what is there; returns how many replies that were, or None if the database would not let it."""
+        try:
+            # Looking takes no lock, on SQLite not the one of all writers either.
+            taken = self._take() if self._transport.peek(self._queue, 1) else 0
+        except TransientDatabaseError as error:
+            logger.debug("%s: %s", self._queue, error)
+            return 0
+        except QueuePipelineError as error:
+            self._tell(f"replies cannot be taken from {self._queue}: {error}")
+            return None
+        except Exception:
+            # Whatever it is, the next requests need their replies.
+            logger.exception("replies cannot be taken from %s", self._queue)
+            return None
+        self._trouble = ""
+        return taken
+
+    def _take(self) -> int:
+        matched: dict[str, ReceivedMessage] = {}
+        unmatched: list[ReceivedMessage] = []
+        uncertain = self._uncertain
+        try:
+            with self._transport.receive(self._queue, self._settings.batch) as batch:
+                taken = len(batch)
+                for message in batch:
+                    asked = message.headers.get(wire.CORRELATION_ID)
+                    if message.id in uncertain:
+                        continue
+                    if asked and asked not in matched and self._pending.is_waiting(asked):
+                        matched[asked] = message
+                    else:
+                        unmatched.append(message)
+                # One by one: a batch of sends would take two copies of one reply for one message.
+                for operation in self._aside(unmatched):
+                    batch.send([operation])
+        except CommitUnknownError:
+            # Either they are gone, or they come again: better twice here than not at all.
+            self._uncertain = frozenset(message.id for message in matched.values())
+            self._answer(matched)
+            raise
+        self._uncertain = frozenset()
+        self._answer(matched)
+        return taken
+
+    def _answer(self, matched: dict[str, ReceivedMessage]) -> None:
+        """Hand replies over; those whose requests ended while they were being taken are nobody's after all."""
+        too_late = [message for asked, message in matched.items() if not self._pending.answer(asked, reply_of(message))]
+        for operation in self._aside(too_late):
+            self._transport.dispatch([operation])
+
+    def _aside(self, messages: Sequence[ReceivedMessage]) -> list[Operation]:
+        """Tell of replies that nobody waits for; what is to be sent to the error queue for them."""
+        operations = []
+        for message in messages:
+            asked = message.headers.get(wire.CORRELATION_ID)
+            failure = why_unmatched(message, self._queue.canonical, self._pending.ending(asked))
+            discarded = self._settings.unmatched == "discard"
+            logger.warning("%s; %s", failure.message, "discarded" if discarded else "moved to the error queue")
+            if not discarded:
+                copy = error_message(message.headers, message.body, failure, self._queue.canonical, self._endpoint)
+                operations.append(Operation(self._transport.error_queue, copy))
+        return operations
+
+    def _tell(self, trouble: str) -> None:
+        """Say what is wrong, once for as long as it stays the same."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            logger.warning("%s", trouble)

@@ -1,0 +1,29 @@
+"""Replies that nobody waits for: why that is so, in words for the log and for the error queue."""
+
+from __future__ import annotations
+
+from queue_pipeline.client.pending import Ending
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.error_message import Failure
+from queue_pipeline.transport.messages import ReceivedMessage
+
+LATE = "LateReply"
+UNMATCHED = "UnmatchedReply"
+
+
+def why_unmatched(message: ReceivedMessage, queue: str, ending: Ending | None) -> Failure:
+    """What is to be told of a reply; `ending` is that of the request which it names, if it was known here."""
+    correlation_id = message.headers.get(wire.CORRELATION_ID)
+    subject = f"reply {message.message_id} in {queue}"
+    data = {"Message ID": message.message_id, "Transport message ID": message.id}
+    if not correlation_id:
+        return Failure(UNMATCHED, f"{subject} has no correlation id, so that nobody knows what it answers", data=data)
+    if ending is None:
+        return Failure(
+            UNMATCHED,
+            f"{subject} answers {correlation_id}, which is no request in flight of this client; if another process "
+            "uses the same callback queue, give each a discriminator of its own",
+            data=data,
+        )
+    kind = LATE if ending is Ending.TIMED_OUT else UNMATCHED
+    return Failure(kind, f"{subject} answers request {correlation_id}, which {ending.value}", data=data)

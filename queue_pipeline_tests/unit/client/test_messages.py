@@ -1,0 +1,110 @@
+"""Requests, replies and settings as values."""
+
+import pytest
+from pydantic import BaseModel
+
+from queue_pipeline.client import CallbackSettings, Reply
+from queue_pipeline.client.pending import Ending
+from queue_pipeline.client.request import OWN, encoded, request_message
+from queue_pipeline.client.unmatched import LATE, UNMATCHED, why_unmatched
+from queue_pipeline.transport import ReceivedMessage
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.errors import AddressError, ConfigurationError, InvalidMessageError
+from queue_pipeline.transport.instances import instance_address
+
+
+class Order(BaseModel):
+    id: int
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("body", "bytes_"),
+    [
+        (b"\x00\xff", b"\x00\xff"),
+        ("Zoë", "Zoë".encode()),
+        ({"a": [1, None], "name": "Zoë"}, '{"a":[1,null],"name":"Zoë"}'.encode()),
+        ([1, 2], b"[1,2]"),
+        (Order(id=1, name="Zoë"), '{"id":1,"name":"Zoë"}'.encode()),
+    ],
+)
+def test_a_body_is_sent_as_it_is_or_as_json(body, bytes_):
+    assert encoded(body) == bytes_
+
+
+@pytest.mark.parametrize("body", [1, None, {"a": object()}, {"a": float("nan")}])
+def test_a_body_that_is_neither_is_refused(body):
+    with pytest.raises(InvalidMessageError, match="the body"):
+        encoded(body)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_headers_by_which_a_reply_is_found_are_the_clients(name):
+    with pytest.raises(InvalidMessageError, match=name):
+        request_message("{}", endpoint="shop", reply_to="shop.web1", headers={name: "mine"})
+
+
+def test_a_code_is_that_of_a_control_message():
+    def code(**headers):
+        return Reply(b"", {getattr(wire, name): value for name, value in headers.items()}).code
+
+    assert code(CONTROL_MESSAGE="True", RETURN_CODE="5") == 5
+    assert code(CONTROL_MESSAGE="true", RETURN_CODE="-1") == -1
+    assert code(RETURN_CODE="5") is None
+    assert code(CONTROL_MESSAGE="True", RETURN_CODE="five") is None
+    assert code(CONTROL_MESSAGE="True") is None
+    assert code(CONTROL_MESSAGE="False", RETURN_CODE="5") is None
+
+
+def test_a_reply_tells_its_type_and_its_json():
+    reply = Reply('\ufeff{"name":"Zoë"}'.encode(), {wire.ENCLOSED_MESSAGE_TYPES: "Shop.Answer"})
+    assert (reply.message_type, reply.json(), reply.code) == ("Shop.Answer", {"name": "Zoë"}, None)
+    number = Reply(b"", {wire.MESSAGE_ID: "r1", wire.CONTROL_MESSAGE: "True", wire.RETURN_CODE: "3"})
+    with pytest.raises(InvalidMessageError, match="reply r1: it has no body, only the code 3"):
+        number.json()
+    for body, told in ((b"\xff", "not UTF-8"), (b"{", "not JSON")):
+        with pytest.raises(InvalidMessageError, match=told):
+            Reply(body, {}).json()
+
+
+def test_an_unmatched_reply_says_why():
+    def told(ending, correlation_id="q1"):
+        headers = {wire.MESSAGE_ID: "r1", **({wire.CORRELATION_ID: correlation_id} if correlation_id else {})}
+        return why_unmatched(ReceivedMessage("row", 1, headers, b""), "shop.web1", ending)
+
+    assert told(Ending.TIMED_OUT).error_type == LATE
+    assert {told(ending).error_type for ending in (None, Ending.ANSWERED, Ending.CLOSED)} == {UNMATCHED}
+    assert told(Ending.ANSWERED).message == "reply r1 in shop.web1 answers request q1, which was answered already"
+    assert "give each a discriminator of its own" in told(None).message
+    assert "no correlation id" in told(None, None).message
+
+
+def test_pauses_double_up_to_the_longest():
+    settings = CallbackSettings(first_delay=0.1, peek_delay=0.5)
+    pauses = [settings.first_delay]
+    for _ in range(4):
+        pauses.append(settings.next_delay(pauses[-1]))
+    assert pauses == [0.1, 0.2, 0.4, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"batch": 0}, "batch: "),
+        ({"unmatched": "keep"}, "unmatched: "),
+        ({"threads": 2}, "threads: "),
+        ({"first_delay": 2, "peek_delay": 1}, "first_delay, 2 s, is longer than peek_delay, 1 s"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_by_name(given, told):
+    with pytest.raises(ConfigurationError, match=told):
+        CallbackSettings(**given)
+
+
+def test_the_queue_of_an_instance_is_named_after_endpoint_and_discriminator():
+    assert instance_address("My.Shop", "web1") == QueueAddress("My.Shop.web1")
+    assert instance_address("shop") == QueueAddress(f"shop.{wire.machine_name()}")
+    for endpoint, discriminator in (("", "a"), ("shop", ""), ("shop", "delayed"), ("a\0", "b"), ("a", "b\n")):
+        with pytest.raises(AddressError):
+            instance_address(endpoint, discriminator)
