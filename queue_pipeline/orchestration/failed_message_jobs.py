@@ -10,9 +10,10 @@ from queue_pipeline.orchestration.transport_resource import QueueTransportResour
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.errors import QueueNotFoundError
+from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed_message import Selection
 from queue_pipeline.transport.failed_returns import NotReturned, Retried
+from queue_pipeline.transport.nginn.rows import is_nginn
 
 RETRY_JOB = "retry_errors"
 DISCARD_JOB = "discard_errors"
@@ -24,13 +25,14 @@ T = TypeVar("T")
 Rows: TypeAlias = Sequence[Mapping[str, str | int]]
 MOST_SHOWN = 100
 LONGEST_REASON = 300
+MOST_DISCARDED = 10_000
 
 
 class FailedMessagesConfig(dg.Config):
     """Which failed messages are meant: those that meet all that is given, or all of them; never none by mistake."""
 
     error_queue: str | None = None
-    """By default those of the pipelines."""
+    """By default those of the pipelines. An NGinn queue keeps its failed messages itself: name that."""
     ids: list[str] = []  # noqa: RUF012 - pydantic copies defaults
     message_type: str | None = None
     exception: str | None = None
@@ -64,6 +66,9 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefini
         database, selection = transport.transport(), config.selection()
 
         def retry_one(queue: QueueTable) -> Retried:
+            if is_nginn(queue):
+                number = database.nginn.retry_failed(queue, *_ids(queue, config))
+                return Retried(queues=Counter({queue.canonical: number}))
             return database.failed.retry(queue, selection, config.to, on_progress=_log(context, queue, "dealt with"))
 
         results = _on_each(context, database, _named(config, error_queues), retry_one).values()
@@ -90,6 +95,9 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefini
         database, selection = transport.transport(), config.selection()
 
         def discard_one(queue: QueueTable) -> int:
+            if is_nginn(queue):
+                ids = _ids(queue, config) or [one.id for one in database.nginn.failed(queue, limit=MOST_DISCARDED)]
+                return database.nginn.discard_failed(queue, *ids)
             return database.failed.discard(queue, selection, on_progress=_log(context, queue, "discarded"))
 
         counts = _on_each(context, database, _named(config, error_queues), discard_one)
@@ -127,6 +135,16 @@ def _on_each(
                 raise
             context.log.warning(str(error))
     return done
+
+
+def _ids(queue: QueueTable, config: FailedMessagesConfig) -> list[int]:
+    """Which failed messages of an NGinn queue are meant, by the numbers of their rows; none means all."""
+    if config.message_type or config.exception or config.failed_queue or not all(one.isdigit() for one in config.ids):
+        raise ConfigurationError(
+            f"failed messages of {queue} are chosen by the ids of their rows, which are numbers, or all: true; see "
+            f"them with: queue-pipeline nginn failed {queue}"
+        )
+    return [int(one) for one in config.ids]
 
 
 def _named(config: FailedMessagesConfig, error_queues: Sequence[str]) -> str | Sequence[str]:
