@@ -19,10 +19,12 @@ from queue_pipeline.cli import (
     look,
     maintain,
     pauses,
+    publish,
     receive,
     receivers,
     send,
     spark,
+    subscriptions,
 )
 from queue_pipeline.cli.failures import (
     BROKEN_PIPE,
@@ -34,6 +36,7 @@ from queue_pipeline.cli.failures import (
 )
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
+from queue_pipeline.transport.addressing import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
 from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE, FORMS
 
 
@@ -72,16 +75,29 @@ class App(click.Group):
     show_default=True,
     help="Where failed messages are, and those with unreadable headers go.",
 )
+@click.option(
+    "--subscriptions-table",
+    type=Text(),
+    metavar="ADDRESS",
+    envvar=SUBSCRIPTIONS_VARIABLE,
+    help=f"Where subscriptions are, for all endpoints that share events. Default: ${SUBSCRIPTIONS_VARIABLE}, else "
+    f"{SUBSCRIPTIONS_TABLE} in the default schema.",
+)
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @shared_options
 @click.pass_context
 def app(
-    context: click.Context, database: str | None, schema: str | None, catalog: str | None, error_queue: str
+    context: click.Context,
+    database: str | None,
+    schema: str | None,
+    catalog: str | None,
+    error_queue: str,
+    subscriptions_table: str | None,
 ) -> None:
     """Work with SQL tables used as message queues."""
     session = context.ensure_object(Session)
     session.database, session.schema, session.catalog = database, schema, catalog
-    session.error_queue = error_queue
+    session.error_queue, session.subscriptions_table = error_queue, subscriptions_table
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)
@@ -103,6 +119,10 @@ app.add_command(errors.errors)
 app.add_command(pauses.pause)
 app.add_command(pauses.resume)
 app.add_command(pauses.pauses)
+app.add_command(publish.publish)
+app.add_command(subscriptions.subscribe)
+app.add_command(subscriptions.unsubscribe)
+app.add_command(subscriptions.subscriptions)
 app.add_command(example.example)
 app.add_command(spark.spark)
 

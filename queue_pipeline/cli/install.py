@@ -90,7 +90,7 @@ def script(
     url = session.url()
     chosen = DIALECTS[dialect or _dialect_name(url)]
     catalog = session.catalog or (url.database if url.scheme == "mssql" and chosen.has_catalogs else None)
-    book = AddressBook(chosen, session.schema, catalog)
+    book = AddressBook(chosen, session.schema, catalog, subscriptions_table=session.subscriptions_table)
     full, bare = _split(book, queues, session.error_queue, plain)
     text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, options))
     if session.json:

@@ -28,6 +28,7 @@ class Session:
     schema: str | None = None
     catalog: str | None = None
     error_queue: str = DEFAULT_ERROR_QUEUE
+    subscriptions_table: str | None = None
     json: bool = False
     debug: bool = False
 
@@ -46,7 +47,11 @@ class Session:
     def transport(self) -> Iterator[QueueTransport]:
         """A transport for one command, closed at its end."""
         with QueueTransport(
-            self.url(), schema=self.schema, catalog=self.catalog, error_queue=self.error_queue
+            self.url(),
+            schema=self.schema,
+            catalog=self.catalog,
+            error_queue=self.error_queue,
+            subscriptions_table=self.subscriptions_table,
         ) as transport:
             try:
                 yield transport

@@ -24,16 +24,27 @@ class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
     default_catalog: str | None = None
     queue_schemas: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
     queue_catalogs: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
+    subscriptions_table: str | None = None
+    """The address of the table of subscriptions, the same for all who share events; by default `SubscriptionRouting` in
+    the default schema."""
 
     def transport(self, endpoint: str | None = None, error_queue: str = "error") -> QueueTransport:
         """The transport of this process for these settings; `endpoint` is the queue whose delayed table sends use."""
-        settings = json.dumps([self.default_schema, self.default_catalog, self.queue_schemas, self.queue_catalogs])
+        settings = json.dumps(
+            [
+                self.default_schema,
+                self.default_catalog,
+                self.queue_schemas,
+                self.queue_catalogs,
+                self.subscriptions_table,
+            ]
+        )
         return _transport(self.database, settings, endpoint, error_queue)
 
 
 @functools.cache
 def _transport(database: str | None, settings: str, endpoint: str | None, error_queue: str) -> QueueTransport:
-    schema, catalog, queue_schemas, queue_catalogs = json.loads(settings)
+    schema, catalog, queue_schemas, queue_catalogs, subscriptions_table = json.loads(settings)
     return QueueTransport(
         database,
         schema=schema,
@@ -42,4 +53,5 @@ def _transport(database: str | None, settings: str, endpoint: str | None, error_
         queue_catalogs=queue_catalogs,
         error_queue=error_queue,
         endpoint=endpoint,
+        subscriptions_table=subscriptions_table,
     )

@@ -17,6 +17,8 @@ METRICS_TABLE = "QueueMetrics"
 PAUSES_TABLE = "QueuePauses"
 FAILURES_TABLE = "QueueFailures"
 RECEIVERS_TABLE = "QueueReceivers"
+SUBSCRIPTIONS_TABLE = "SubscriptionRouting"
+SUBSCRIPTIONS_VARIABLE = "QUEUE_PIPELINE_SUBSCRIPTIONS_TABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class AddressBook:
     catalog: str | None = None
     queue_schemas: Mapping[str, str] = field(default_factory=dict)
     queue_catalogs: Mapping[str, str] = field(default_factory=dict)
+    subscriptions_table: str | None = None
 
     def resolve(self, queue: str | QueueAddress | QueueTable) -> QueueTable:
         """The table that an address means here."""
@@ -74,6 +77,11 @@ class AddressBook:
     def own(self, table: str) -> QueueTable:
         """A table of the transport's own, in the default schema."""
         return self._table(table, None, None)
+
+    @property
+    def subscriptions(self) -> QueueTable:
+        """The table of subscriptions, which all endpoints have to share: as configured, else in the default schema."""
+        return self.resolve(self.subscriptions_table) if self.subscriptions_table else self.own(SUBSCRIPTIONS_TABLE)
 
     def sibling(self, queue: QueueTable, suffix: str) -> QueueTable:
         """The table that belongs to a queue, such as `orders.Delayed`."""

@@ -60,6 +60,9 @@ RETRY_ACKNOWLEDGEMENT_SENT: Final = "ServiceControl.Retry.AcknowledgementSent"
 RETRY_SUCCESSFUL: Final = "ServiceControl.Retry.Successful"
 EDIT_OF: Final = "ServiceControl.EditOf"
 
+MARKER_INTERFACES: Final = frozenset({"NServiceBus.IMessage", "NServiceBus.ICommand", "NServiceBus.IEvent"})
+"""Types that say what a message is for; they can be subscribed to, but are not listed among its types."""
+
 RESERVED_PREFIXES: Final = ("NServiceBus.", "ServiceControl.", "$.diagnostics.")
 """Headers that the platform fills in; those of a program's own have other names."""
 

@@ -20,6 +20,7 @@ class TransportSettings:
     queue_catalogs: Mapping[str, str] = field(default_factory=dict)
     error_queue: str = "error"
     endpoint: str | None = None
+    subscriptions_table: str | None = None
 
     def __repr__(self) -> str:
         """The database without its secrets."""

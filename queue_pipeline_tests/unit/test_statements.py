@@ -43,6 +43,7 @@ TABLE_PLACEHOLDERS = {
     "pauses",
     "failures",
     "receivers",
+    "subscriptions",
     "table",
     "replacement",
 }
@@ -170,6 +171,8 @@ PARAMETERS = {
     "receivers_take": 4,
     "scope_check": 1,
     "scope_open": 1,
+    "subscription_add": 3,
+    "subscription_remove": 2,
     "table_moment": 1,
 }
 # PostgreSQL takes a message's parts packed: a buffer and five arrays.
@@ -200,6 +203,8 @@ def filled(dialect: Dialect, name: str, *, legacy: bool = True) -> Command:
     names = {base: table for base in bases & TABLE_PLACEHOLDERS} | {
         base: dialect.quote(TABLE) for base in bases & NAME_PLACEHOLDERS
     }
+    if name == "subscription_subscribers":
+        columns = {"marks": "?, ?"}
     if name.startswith("table_"):
         changed = dialect.quote("b")
         columns = {
@@ -399,6 +404,8 @@ def test_sqlite_itself_accepts_every_statement():
         "pauses": book.own("QueuePauses"),
         "failures": book.own("QueueFailures"),
         "receivers": book.own("QueueReceivers"),
+        "subscriptions": book.subscriptions,
+        "marks": "NULL, NULL",
         "table": own_table,
         "replacement": dialect.quote("replacement"),
     } | {index: dialect.quote(f"{index} {TABLE}") for index in NAME_PLACEHOLDERS}
