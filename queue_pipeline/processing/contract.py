@@ -13,6 +13,7 @@ from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.outcomes import OUTCOME, Append, Merge, Outcome, Results
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import TransactionMode
 
 SEND_COLUMNS = (
@@ -26,6 +27,7 @@ SEND_COLUMNS = (
     "error",
     "error_type",
 )
+EVENT_COLUMNS = ("body", "headers", "time_to_live", "ordinal", "error", "error_type")
 RELATIONS = (ORIGIN, "id")
 
 
@@ -71,6 +73,8 @@ def _frames(pipeline: QueuePipeline, results: Results) -> list[tuple[DataFrame, 
         frames.append((results.replies, "replies", Outcome(reply=True)))
     if results.failures is not None:
         frames.append((results.failures, "failures", Outcome()))
+    for event, frame in results.publications.items():
+        frames.append((frame, f"publications[{event!r}]", Outcome(event=full_name(event))))
     return frames
 
 
@@ -80,7 +84,8 @@ def _outcomes(pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, wh
         raise _wrong(pipeline, f"{where} is {type(frame).__name__}, not a DataFrame")
     schema = frame.schema
     types = {field.name: field.dataType for field in schema.fields}
-    allowed = (*RELATIONS, OUTCOME) if OUTCOME in types else (*RELATIONS, *SEND_COLUMNS)
+    columns = SEND_COLUMNS if fixed.event is None else EVENT_COLUMNS
+    allowed = (*RELATIONS, *((OUTCOME,) if OUTCOME in types and fixed.event is None else columns))
     if unknown := [name for name in types if name not in allowed]:
         raise _wrong(
             pipeline,
@@ -123,7 +128,8 @@ def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: st
         raise _wrong(pipeline, "failures lacks the column error, which says what is wrong with a message")
     if "body" not in given and "error" not in given:
         raise _wrong(pipeline, f"{where} lacks the column body")
-    if not fixed.reply and fixed.destination is None and "destination" not in given and "error" not in given:
+    to_queue = not fixed.reply and fixed.event is None
+    if to_queue and fixed.destination is None and "destination" not in given and "error" not in given:
         raise _wrong(
             pipeline,
             f"{where} lacks the column destination, and the pipeline has {len(pipeline.output_queues)} output queues; "
@@ -145,6 +151,7 @@ def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: st
         time_to_live=given.get("time_to_live"),
         error=given.get("error"),
         error_type=given.get("error_type"),
+        event=fixed.event,
     ).column(0)
     return outcome.withField("ordinal", given["ordinal"].cast("int")) if "ordinal" in given else outcome
 

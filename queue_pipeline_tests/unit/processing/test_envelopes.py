@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from queue_pipeline.processing.envelopes import NO_REPLY_ADDRESS, REFUSED, Sending, envelopes, sort_outcomes
+from queue_pipeline.processing.envelopes import (
+    NO_REPLY_ADDRESS,
+    REFUSED,
+    Publication,
+    Sending,
+    envelopes,
+    sort_outcomes,
+)
 from queue_pipeline.processing.result_ids import result_ids
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
@@ -34,6 +41,7 @@ OUTCOME = pa.struct(
         ("ordinal", pa.int32()),
         ("error", TEXT),
         ("error_type", TEXT),
+        ("event", TEXT),
     ]
 )
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89, UTC)
@@ -218,3 +226,30 @@ def test_nothing_becomes_nothing():
 def test_headers_are_written_as_the_sender_writes_them():
     (ready,) = sent((message(), outcome(headers=[("a/b", "c/d"), ("é", "😀")])))
     assert wire.encode(json.loads(ready.headers[0])) == ready.headers[0]
+
+
+def event(name="Shop.A", **fields):
+    return outcome(None, event=name, **fields)
+
+
+def test_an_event_becomes_the_same_message_for_each_subscriber():
+    published = {"Shop.A": Publication("Shop.A;Shop.I", ["one", "two"]), "Shop.B": Publication("Shop.B", [])}
+    pairs = [(message(1), event(body=b"1")), (message(2), event(body=b"2")), (message(2), event("Shop.B"))]
+    first, second = sent(*pairs, events=published)
+    assert (first.destination, second.destination) == ("one", "two")
+    assert (first.ids, first.headers, first.bodies) == (second.ids, second.headers, second.bodies)
+    assert first.ids == result_ids(["row1", "row2"], "orders", "Shop.A", [0, 0])
+    headers = json.loads(first.headers[0])
+    assert (headers[wire.MESSAGE_INTENT], headers[wire.ENCLOSED_MESSAGE_TYPES]) == ("Publish", "Shop.A;Shop.I")
+
+
+def test_a_queue_and_an_event_of_one_name_are_two_things():
+    known = {"billing": Publication("billing", ["one"])}
+    ready = sent((message(), outcome("billing")), (message(), event("billing", ordinal=1)), events=known)
+    intents = {each.destination: json.loads(each.headers[0])[wire.MESSAGE_INTENT] for each in ready}
+    assert intents == {"billing": "Send", "one": "Publish"}
+
+
+def test_an_event_of_a_message_that_fails_is_not_published():
+    pairs = [(message(), event()), (message(), outcome(None, error="no", ordinal=1))]
+    assert sent(*pairs, events={"Shop.A": Publication("Shop.A", ["one"])}) == []
