@@ -14,7 +14,10 @@ from queue_pipeline.processing.envelopes import (
     envelopes,
     sort_outcomes,
 )
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.executors.outcome_writer import outcome_messages, plain_sending
 from queue_pipeline.processing.result_ids import result_ids
+from queue_pipeline.transport import Claim
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 
@@ -253,3 +256,9 @@ def test_a_queue_and_an_event_of_one_name_are_two_things():
 def test_an_event_of_a_message_that_fails_is_not_published():
     pairs = [(message(), event()), (message(), outcome(None, error="no", ordinal=1))]
     assert sent(*pairs, events={"Shop.A": Publication("Shop.A", ["one"])}) == []
+
+
+def test_a_program_without_a_pipeline_has_declared_no_event_and_publishes_none():
+    claim = Claim("c", "orders", "me", 1, 1, 0, 1)
+    with pytest.raises(TransformError, match=r"publishes Shop\.A, which is not among .*\(nothing\)"):
+        outcome_messages(outcomes((message(), event())), claim, plain_sending(claim), None)
