@@ -7,9 +7,8 @@ from dagster._core.scheduler.instigation import InstigatorStatus
 from queue_pipeline.orchestration import satellite, subscribing
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.subscriptions import Subscription
-from queue_pipeline_tests.integration.orchestration.test_maintenance import execute, figures
-from queue_pipeline_tests.integration.orchestration.test_satellite import switch, ticked, told
 from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.in_process import execute, figures, switch, ticked, told
 
 WANTED = {"subscribes_to": ["Shop.OrderPlaced, Shop", "Shop.IOrderEvent"], "endpoint": "Shop.Orders"}
 
