@@ -20,11 +20,13 @@ from queue_pipeline.cli import (
     maintain,
     nginn,
     pauses,
+    publish,
     receive,
     receivers,
     request,
     send,
     spark,
+    subscriptions,
 )
 from queue_pipeline.cli.failures import (
     BROKEN_PIPE,
@@ -36,6 +38,7 @@ from queue_pipeline.cli.failures import (
 )
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
+from queue_pipeline.transport.addressing import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
 from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE, FORMS
 from queue_pipeline.transport.nginn.settings import VARIABLE
 
@@ -81,6 +84,14 @@ class App(click.Group):
     metavar="JSON",
     help=f"Settings of NGinn.MessageBus queues: JSON, or a file of it. Default: ${VARIABLE}.",
 )
+@click.option(
+    "--subscriptions-table",
+    type=Text(),
+    metavar="ADDRESS",
+    envvar=SUBSCRIPTIONS_VARIABLE,
+    help=f"Where subscriptions are, for all endpoints that share events. Default: ${SUBSCRIPTIONS_VARIABLE}, else "
+    f"{SUBSCRIPTIONS_TABLE} in the default schema.",
+)
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @shared_options
 @click.pass_context
@@ -91,11 +102,13 @@ def app(
     catalog: str | None,
     error_queue: str,
     nginn_settings: str | None,
+    subscriptions_table: str | None,
 ) -> None:
     """Work with SQL tables used as message queues."""
     session = context.ensure_object(Session)
     session.database, session.schema, session.catalog = database, schema, catalog
     session.error_queue, session.nginn = error_queue, nginn_settings
+    session.subscriptions_table = subscriptions_table
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)
@@ -119,6 +132,10 @@ app.add_command(errors.errors)
 app.add_command(pauses.pause)
 app.add_command(pauses.resume)
 app.add_command(pauses.pauses)
+app.add_command(publish.publish)
+app.add_command(subscriptions.subscribe)
+app.add_command(subscriptions.unsubscribe)
+app.add_command(subscriptions.subscriptions)
 app.add_command(example.example)
 app.add_command(spark.spark)
 

@@ -102,7 +102,8 @@ def script(
     url = session.url()
     chosen = DIALECTS[dialect or _dialect_name(url)]
     catalog = session.catalog or (url.database if url.scheme == "mssql" and chosen.has_catalogs else None)
-    book = AddressBook(chosen, session.schema, catalog, nginn=session.nginn_settings())
+    nginn, subscriptions_table = session.nginn_settings(), session.subscriptions_table
+    book = AddressBook(chosen, session.schema, catalog, nginn=nginn, subscriptions_table=subscriptions_table)
     full, bare = _split(book, queues, instances, session.error_queue, plain)
     text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, options))
     if session.json:

@@ -52,7 +52,7 @@ def figures(session: Session, queue: str, minutes: int) -> None:
 @nginn.command()
 @queue_argument
 @click.option("--max", "limit", type=POSITIVE, metavar="N", default=100, show_default=True, help="List so many.")
-@click.option("--after", type=int, metavar="ID", default=0, help="Begin after this id.")
+@click.option("--after", type=int, metavar="ID", default=0, help="Only those after this id.")
 @shared_options
 @pass_session
 def failed(session: Session, queue: str, limit: int, after: int) -> None:

@@ -30,6 +30,7 @@ class Session:
     catalog: str | None = None
     error_queue: str = DEFAULT_ERROR_QUEUE
     nginn: str | None = None
+    subscriptions_table: str | None = None
     json: bool = False
     debug: bool = False
 
@@ -57,6 +58,7 @@ class Session:
             catalog=self.catalog,
             error_queue=self.error_queue,
             nginn=self.nginn_settings(),
+            subscriptions_table=self.subscriptions_table,
         ) as transport:
             try:
                 yield transport

@@ -10,6 +10,7 @@ from queue_pipeline.orchestration.names import SPARK, TRANSPORT
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.transport.addressing import SUBSCRIPTIONS_VARIABLE
 from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE
 
 
@@ -17,9 +18,10 @@ from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE
 def resources() -> dg.Definitions:
     """The database by name of its variable, so that its password is never part of a configuration."""
     database = dg.EnvVar(ENVIRONMENT_VARIABLE) if ENVIRONMENT_VARIABLE in os.environ else None
+    subscriptions = dg.EnvVar(SUBSCRIPTIONS_VARIABLE) if SUBSCRIPTIONS_VARIABLE in os.environ else None
     return dg.Definitions(
         resources={
-            TRANSPORT: QueueTransportResource(database=database),
+            TRANSPORT: QueueTransportResource(database=database, subscriptions_table=subscriptions),
             SPARK: SparkResource(spark_config=spark_config()),
         }
     )

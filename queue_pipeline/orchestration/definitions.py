@@ -26,6 +26,7 @@ from queue_pipeline.orchestration.pipeline_checks import pipeline_checks
 from queue_pipeline.orchestration.sensors import peek_sensor, release_sensors
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.event import Event
 
 AUTOSTART_VARIABLE = "QUEUE_PIPELINE_AUTOSTART"
 
@@ -68,7 +69,7 @@ def build_definitions(pipelines: Sequence[QueuePipeline], *, autostart: bool | N
     ]
     maintenance = maintenance_jobs(pipelines)
     return dg.Definitions(
-        assets=[*assets, *queues],
+        assets=[*assets, *queues, *event_specs(pipelines)],
         asset_checks=[*index_checks(pipelines), *pipeline_checks(pipelines)],
         jobs=[*jobs, *checks, *maintenance, *failed_message_jobs(pipelines)],
         sensors=[peek_sensor(pipelines, jobs, sensor_status), *release_sensors(sensor_status)],
@@ -106,6 +107,34 @@ def queue_specs(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetSpec]:
             metadata={"queue": queue},
         )
     return list(specs.values())
+
+
+def event_specs(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetSpec]:
+    """Every published event type as an external asset that depends on the pipelines that publish it.
+
+    Which queues it goes to is known to the database only, and may change at any time.
+    """
+    publishers: dict[dg.AssetKey, tuple[Event, list[QueuePipeline]]] = {}
+    for pipeline in pipelines:
+        for event in pipeline.publishes:
+            known, into = publishers.setdefault(names.event_key(event.name), (event, []))
+            if known.name != event.name:
+                raise ConfigurationError(
+                    f"the events {known.name!r} and {event.name!r} would both be the asset "
+                    f"{names.event_key(event.name).to_user_string()}; rename one"
+                )
+            into.append(pipeline)
+    return [
+        dg.AssetSpec(
+            key,
+            deps=[names.pipeline_key(pipeline) for pipeline in into],
+            group_name=names.GROUP,
+            description=event.description or f"Events of the type {event.name}.",
+            kinds={"event", "sql"},
+            metadata={"event": event.name, "parents": ", ".join(event.parents) or "none"},
+        )
+        for key, (event, into) in publishers.items()
+    ]
 
 
 def autostarts(environment: Mapping[str, str]) -> bool:

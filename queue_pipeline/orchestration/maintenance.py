@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from queue_pipeline.orchestration import metadata, names
+from queue_pipeline.orchestration.subscribing import subscribe
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
@@ -19,17 +20,20 @@ CHECK_JOB = "check_pipelines"
 FREE_CLAIMS_JOB = "free_claims"
 MOVE_DUE_JOB = "move_due"
 OBSERVE_JOB = "observe_queues"
+SUBSCRIBE_JOB = "subscribe_pipelines"
 MAINTENANCE_NAMES = (
     "purge",
     "free",
     "move",
     "observe",
+    "subscribe_all",
     PURGE_JOB,
     AUDIT_JOB,
     CHECK_JOB,
     FREE_CLAIMS_JOB,
     MOVE_DUE_JOB,
     OBSERVE_JOB,
+    SUBSCRIBE_JOB,
 )
 """Ops and jobs, whose names no pipeline can have."""
 MOVE_LINGER_SECONDS = 60.0
@@ -98,6 +102,15 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
         for pipeline in pipelines:
             metadata.observe_queues(context, database, pipeline)
 
+    @dg.op(description="Subscribes the input queues of pipelines to the events that they declare.")
+    def subscribe_all(context: dg.OpExecutionContext, transport: QueueTransportResource) -> None:
+        new = 0
+        for pipeline in pipelines:
+            for topic in subscribe(transport.transport(), pipeline):
+                new += 1
+                context.log.info(f"subscribed {pipeline.endpoint_name} to {topic}")
+        context.add_output_metadata({"subscribed": new})
+
     @dg.job(name=PURGE_JOB, description="Deletes expired messages of every queue.")
     def purge_job() -> None:
         purge()
@@ -117,7 +130,14 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
     def observe_job() -> None:
         observe()
 
-    return [purge_job, free_job, move_job, observe_job]
+    @dg.job(
+        name=SUBSCRIBE_JOB,
+        description="Makes the subscriptions of pipelines by hand; the peek sensor makes them once when it is on.",
+    )
+    def subscribe_job() -> None:
+        subscribe_all()
+
+    return [purge_job, free_job, move_job, observe_job, subscribe_job]
 
 
 def maintenance_schedules(status: dg.DefaultScheduleStatus) -> list[dg.ScheduleDefinition]:

@@ -29,6 +29,8 @@ def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
     return {
         "input_queue": pipeline.input_queue,
         "output_queues": ", ".join(output.queue for output in pipeline.output_queues) or "none",
+        "publishes": ", ".join(event.name for event in pipeline.publishes) or "nothing",
+        "subscribes_to": ", ".join(pipeline.subscribes_to) or "nothing",
         "error_queue": pipeline.error_queue,
         "retries": f"{pipeline.retries.immediate_retries} at once, {pipeline.retries.delayed_retries} later, "
         f"{pipeline.retries.attempts} attempts in all",

@@ -19,9 +19,12 @@ GROUP = "queue_pipelines"
 
 def queue_key(queue: str) -> dg.AssetKey:
     """The asset of a queue: `queues/orders`, and `queues/dbo/orders` where the address names a schema."""
-    parts = [part for part in re.split(r"[^A-Za-z0-9_\-]+", queue) if part]
-    # A name without a single letter that Dagster allows still needs a key of its own.
-    return dg.AssetKey(["queues", *(parts or [queue.encode().hex()])])
+    return _key("queues", queue)
+
+
+def event_key(event: str) -> dg.AssetKey:
+    """The asset of an event type: `events/Shop/OrderAccepted`."""
+    return _key("events", event)
 
 
 def pipeline_key(pipeline: QueuePipeline) -> dg.AssetKey:
@@ -57,3 +60,9 @@ def owner(run_id: str) -> str:
 def run_of(owner: str) -> str | None:
     """The run that holds something under this name, if it is that of a run."""
     return owner.removeprefix(_RUN) if owner.startswith(_RUN) else None
+
+
+def _key(folder: str, name: str) -> dg.AssetKey:
+    parts = [part for part in re.split(r"[^A-Za-z0-9_\-]+", name) if part]
+    # A name without a single letter that Dagster allows still needs a key of its own.
+    return dg.AssetKey([folder, *(parts or [name.encode().hex()])])

@@ -10,6 +10,7 @@ import dagster as dg
 from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.peek_loop import Cursor, Peeked, Runs, Tick, tick
 from queue_pipeline.orchestration.satellite import Satellite, keep_alive
+from queue_pipeline.orchestration.subscribing import subscribe_once
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
@@ -56,6 +57,7 @@ def peek_sensor(
         seconds = tick_seconds()
         is_real = bool(pipelines) and seconds > 0 and _is_switched_on(context, status)
         satellite = keep_alive(transport, pipelines) if is_real else None
+        unsubscribed = subscribe_once(transport, pipelines) if is_real else []
         outcome = tick(
             pipelines,
             world,
@@ -68,7 +70,7 @@ def peek_sensor(
         requests = [_run_request(start.pipeline, start.slots, start.waiting) for start in outcome.starts]
         if cursor.database_failures == 1:
             context.log.warning(outcome.said[0])
-        said = [*outcome.said, *_trouble(satellite, outcome)]
+        said = [*outcome.said, *_trouble(satellite, outcome), *_news(unsubscribed, outcome)]
         return dg.SensorResult(
             run_requests=requests or None,
             skip_reason=None if requests else dg.SkipReason("; ".join(said) or "there are no pipelines"),
@@ -194,6 +196,11 @@ def _trouble(satellite: Satellite | None, outcome: Tick) -> list[str]:
     if trouble is None or any(trouble in told for told in outcome.said):
         return []
     return [f"delayed messages do not move: {trouble}"]
+
+
+def _news(troubles: Sequence[str], outcome: Tick) -> list[str]:
+    """What keeps events from arriving, unless the database is away, of which the tick tells."""
+    return [] if outcome.cursor.database_failures else list(troubles)
 
 
 def _slots_of(run: dg.DagsterRun, pipeline: QueuePipeline) -> int:

@@ -25,6 +25,9 @@ class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
     default_catalog: str | None = None
     queue_schemas: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
     queue_catalogs: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
+    subscriptions_table: str | None = None
+    """The address of the table of subscriptions, the same for all who share events; by default `SubscriptionRouting` in
+    the default schema."""
 
     nginn: str | None = None
     """The settings of NGinn.MessageBus queues: JSON, or a file of it. Without it, `QUEUE_PIPELINE_NGINN`."""
@@ -32,14 +35,21 @@ class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
     def transport(self, endpoint: str | None = None, error_queue: str = "error") -> QueueTransport:
         """The transport of this process for these settings; `endpoint` is the queue whose delayed table sends use."""
         settings = json.dumps(
-            [self.default_schema, self.default_catalog, self.queue_schemas, self.queue_catalogs, self.nginn]
+            [
+                self.default_schema,
+                self.default_catalog,
+                self.queue_schemas,
+                self.queue_catalogs,
+                self.nginn,
+                self.subscriptions_table,
+            ]
         )
         return _transport(self.database, settings, endpoint, error_queue)
 
 
 @functools.cache
 def _transport(database: str | None, settings: str, endpoint: str | None, error_queue: str) -> QueueTransport:
-    schema, catalog, queue_schemas, queue_catalogs, nginn = json.loads(settings)
+    schema, catalog, queue_schemas, queue_catalogs, nginn, subscriptions_table = json.loads(settings)
     return QueueTransport(
         database,
         schema=schema,
@@ -49,4 +59,5 @@ def _transport(database: str | None, settings: str, endpoint: str | None, error_
         error_queue=error_queue,
         endpoint=endpoint,
         nginn=None if nginn is None else parse_nginn_settings(nginn),
+        subscriptions_table=subscriptions_table,
     )

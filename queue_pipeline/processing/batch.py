@@ -14,6 +14,7 @@ from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.batch_context import BatchContext, Retry
 from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report, due_seconds
 from queue_pipeline.processing.claimed_batch import ClaimedBatch, read_batch
+from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executor_batch import ExecutorBatches
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.failed_copies import reasons_of, same_reason
@@ -85,8 +86,13 @@ class BatchProcessor:
 
     def work(self, batch: ClaimedBatch) -> BatchReport:
         """Transform a batch and write everything that comes of it."""
+        sending = self._context.sending()
+        with self._context.subscribers_named(sending):
+            return self._work(batch, sending)
+
+    def _work(self, batch: ClaimedBatch, sending: Sending) -> BatchReport:
         mode, started, clock = self._pipeline.transaction_mode, datetime.now(UTC), Clock()
-        results = self._transformer.transform(batch, self._context.sending())
+        results = self._transformer.transform(batch, sending)
         transformed = clock.lap()
         reasons = reasons_of(results.failures)
         refused = pc.is_in(batch.messages["id"], pa.array(list(reasons), pa.string()))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.envelopes import Sending
+from queue_pipeline.processing.envelopes import Publication, Sending
 from queue_pipeline.processing.failed_copies import FailedCopies, failed_copies, failed_in_place
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import DelayedRetry
 from queue_pipeline.transport.database import Transaction
 from queue_pipeline.transport.error_message import Failure
+from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import QueueTransport
@@ -39,7 +41,25 @@ class BatchContext:
             message_types={output.queue: output.message_type for output in outputs if output.message_type},
             content_types={output.queue: output.content_type for output in outputs},
             times_to_live={output.queue: output.time_to_live for output in outputs if output.time_to_live},
+            events={event.name: self._publication(event) for event in pipeline.publishes},
         )
+
+    @contextlib.contextmanager
+    def subscribers_named(self, sending: Sending) -> Iterator[None]:
+        """Tell of a subscriber whose queue is missing as what it is: no message is at fault of that."""
+        topics = [topic for event in self.pipeline.publishes for topic in event.topics]
+        subscribers = [address for publication in sending.events.values() for address in publication.subscribers]
+        with self.transport.subscriptions.named(topics, subscribers):
+            yield
+
+    def _publication(self, event: Event) -> Publication:
+        """An event's subscribers; those of an NGinn endpoint are in that system's own table, by its input queue."""
+        subscribers = tuple(self.transport.subscriptions.subscribers(event.topics))
+        queue = self.transport.resolve(self.pipeline.input_queue)
+        if is_nginn(queue):
+            others = self.transport.nginn.subscriptions.subscribers(queue.canonical, event.name, event.topics)
+            subscribers = (*subscribers, *others)
+        return Publication(event.enclosed_types, subscribers, event.content_type)
 
     def copies(self, messages: Table, reasons: Mapping[str, Failure], retry: Retry = lambda _: None) -> FailedCopies:
         """What is written for messages that failed, each for its own reason."""

@@ -13,6 +13,7 @@ from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.outcomes import OUTCOME, Append, Merge, Outcome, Results
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import TransactionMode
 
 SEND_COLUMNS = (
@@ -27,6 +28,7 @@ SEND_COLUMNS = (
     "error_type",
 )
 REPLY_COLUMNS = (*SEND_COLUMNS, "code")
+EVENT_COLUMNS = ("body", "headers", "time_to_live", "ordinal", "error", "error_type")
 RELATIONS = (ORIGIN, "id")
 
 
@@ -72,6 +74,8 @@ def _frames(pipeline: QueuePipeline, results: Results) -> list[tuple[DataFrame, 
         frames.append((results.replies, "replies", Outcome(reply=True)))
     if results.failures is not None:
         frames.append((results.failures, "failures", Outcome()))
+    for event, frame in results.publications.items():
+        frames.append((frame, f"publications[{event!r}]", Outcome(event=full_name(event))))
     return frames
 
 
@@ -81,8 +85,8 @@ def _outcomes(pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, wh
         raise _wrong(pipeline, f"{where} is {type(frame).__name__}, not a DataFrame")
     schema = frame.schema
     types = {field.name: field.dataType for field in schema.fields}
-    plain = REPLY_COLUMNS if fixed.reply else SEND_COLUMNS
-    allowed = (*RELATIONS, OUTCOME) if OUTCOME in types else (*RELATIONS, *plain)
+    plain = REPLY_COLUMNS if fixed.reply else SEND_COLUMNS if fixed.event is None else EVENT_COLUMNS
+    allowed = (*RELATIONS, *((OUTCOME,) if OUTCOME in types and fixed.event is None else plain))
     if unknown := [name for name in types if name not in allowed]:
         raise _wrong(
             pipeline,
@@ -127,7 +131,8 @@ def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: st
         raise _wrong(pipeline, f"{where} lacks the column body")
     if "code" in given and not isinstance(types["code"], T.IntegralType | T.NullType):
         raise _wrong(pipeline, f"{where}: code is {types['code'].simpleString()}; give a whole number")
-    if not fixed.reply and fixed.destination is None and "destination" not in given and "error" not in given:
+    to_queue = not fixed.reply and fixed.event is None
+    if to_queue and fixed.destination is None and "destination" not in given and "error" not in given:
         raise _wrong(
             pipeline,
             f"{where} lacks the column destination, and the pipeline has {len(pipeline.output_queues)} output queues; "
@@ -150,6 +155,7 @@ def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: st
         error=given.get("error"),
         error_type=given.get("error_type"),
         code=given.get("code"),
+        event=fixed.event,
     ).column(0)
     return outcome.withField("ordinal", given["ordinal"].cast("int")) if "ordinal" in given else outcome
 

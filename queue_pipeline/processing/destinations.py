@@ -1,4 +1,4 @@
-"""Which queues a transform names in its source, so that a misspelt one is found before any message is."""
+"""Which queues and events a transform names in its source, so that a misspelt one is found before any message is."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ def literal_destinations(transform: Callable[..., Any]) -> set[str]:
 
     Names that are computed are looked at when a batch's results are; a transform without source has none here.
     """
+    return _literals(transform, outcomes.send, "queue", 0, "sends")
+
+
+def literal_events(transform: Callable[..., Any]) -> set[str]:
+    """The event types written as literals in `publish("…")` and `Results(publications={"…": …})`."""
+    return _literals(transform, outcomes.publish, "event", 4, "publications")
+
+
+def _literals(
+    transform: Callable[..., Any], function: Callable[..., Any], argument: str, position: int, keyword: str
+) -> set[str]:
+    """What is named in calls of a function, and in a mapping among the results."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(transform))))
     except (OSError, TypeError, SyntaxError):
@@ -24,10 +36,10 @@ def literal_destinations(transform: Callable[..., Any]) -> set[str]:
     found: list[str | None] = []
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         called = _resolve(call.func, names)
-        if called is outcomes.send:
-            found.append(_text(_argument(call, 0, "queue")))
-        elif called is outcomes.Results and isinstance(sends := _argument(call, 0, "sends"), ast.Dict):
-            found += [_text(key) for key in sends.keys]
+        if called is function:
+            found.append(_text(_argument(call, 0, argument)))
+        elif called is outcomes.Results and isinstance(frames := _argument(call, position, keyword), ast.Dict):
+            found += [_text(key) for key in frames.keys]
     return {name for name in found if name is not None}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,10 +16,20 @@ from queue_pipeline.processing.result_ids import number_results, result_ids
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
+from queue_pipeline.transport.publish import INTENT
 from queue_pipeline.transport.ready import ReadyMessages
 
 REFUSED = "MessageRefused"
 NO_REPLY_ADDRESS = "the message has no reply-to address, and the transform replies to it"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """How an event is published: its types as headers list them, and the addresses of all who subscribed."""
+
+    message_types: str
+    subscribers: Sequence[str]
+    content_type: str = "application/json"
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class Sending:
     content_types: Mapping[str, str] = field(default_factory=dict)
     times_to_live: Mapping[str, float] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    events: Mapping[str, Publication] = field(default_factory=dict)
 
     def reply_to_for(self, queue: str) -> str | None:
         """Where receivers answer to: None for those of the other system, who could not read the address."""
@@ -76,7 +87,32 @@ def sort_outcomes(outcomes: Table) -> Sorted:
 
 
 def envelopes(sends: Table, sending: Sending) -> list[ReadyMessages]:
-    """The rows to send as messages, one set for each queue; delayed ones apart."""
+    """The rows to send as messages, one set for each queue, delayed ones apart, and one for each subscriber."""
+    published = pc.is_valid(sends["event"])
+    if pc.any(published).as_py():
+        named = _envelopes(sends.filter(pc.invert(published)), sending)
+        return [*named, *_publications(sends.filter(published), sending)]
+    return _envelopes(sends, sending)
+
+
+def _publications(rows: Table, sending: Sending) -> list[ReadyMessages]:
+    """Events as messages: the same ids, headers and bodies for each subscriber."""
+    ready = []
+    for event in pc.unique(rows["event"]).to_pylist():
+        publication = sending.events[event]
+        part = rows.filter(pc.equal(rows["event"], event)).combine_chunks()
+        declared = replace(
+            sending,
+            message_types={event: publication.message_types},
+            content_types={event: publication.content_type},
+            times_to_live={},
+        )
+        messages = _messages(part, _result_ids(part, event, sending), event, False, declared)
+        ready += [replace(messages, destination=subscriber) for subscriber in publication.subscribers]
+    return ready
+
+
+def _envelopes(sends: Table, sending: Sending) -> list[ReadyMessages]:
     queues = pc.unique(sends["destination"]).to_pylist()
     ready = []
     for queue in queues:
@@ -111,7 +147,9 @@ def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, se
             wire.CONVERSATION_ID: pc.coalesce(columns["conversation_id"], columns["message_id"]),
             wire.RELATED_TO: columns["message_id"],
             wire.ENCLOSED_MESSAGE_TYPES: _unless(control, _message_types(columns, queue, sending)),
-            wire.MESSAGE_INTENT: pc.if_else(columns["reply"], "Reply", "Send"),
+            wire.MESSAGE_INTENT: pc.if_else(
+                columns["reply"], "Reply", pc.if_else(pc.is_valid(columns["event"]), INTENT, "Send")
+            ),
             **_lifetime(milliseconds, queue, delayed, sending),
             **_control(control, columns),
             **_saga(columns),
@@ -220,5 +258,6 @@ def _flat(outcomes: Table) -> Table:
                 "code",
             )
         },
+        "event": of(outcome, "event"),
     }
     return pa.table(columns)

@@ -9,6 +9,7 @@ from queue_pipeline.processing.acknowledgement import acknowledgements
 from queue_pipeline.processing.batch_context import BatchContext
 from queue_pipeline.processing.batch_report import BatchReport, Clock, due_seconds, executors_report
 from queue_pipeline.processing.claimed_batch import read_rows
+from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executors.confirmation_writer import Confirming
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.failed_copies import reasons_of
@@ -30,8 +31,13 @@ class ExecutorBatches:
 
         Results become visible with the completion in every mode, `receive_only` too: the outbox has them until then.
         """
+        sending = self._context.sending()
+        with self._context.subscribers_named(sending):
+            return self._work(claim, sending)
+
+    def _work(self, claim: Claim, sending: Sending) -> BatchReport:
         transport, started, clock = self._context.transport, datetime.now(UTC), Clock()
-        results = self._executors.stage(claim, self._context.sending())
+        results = self._executors.stage(claim, sending)
         failed = [one.row_version for one in results.failures]
         errors = self._context.copies(read_rows(transport.claim_reader, claim, failed), reasons_of(results.failures))
         piles = [*results.piles, *self._confirmed(claim, failed, started)]

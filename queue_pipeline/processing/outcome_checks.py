@@ -29,12 +29,22 @@ def check_strangers(pipeline: str, outcomes: Sorted, first_row_version: int) -> 
 
 def check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
     """Every result goes to a declared queue, or back to who asked."""
-    named = sends.filter(pc.invert(sends["reply"]))["destination"]
+    named = sends.filter(pc.invert(pc.or_(sends["reply"], pc.is_valid(sends["event"]))))["destination"]
     unknown = sorted(str(name) for name in set(pc.unique(named).to_pylist()) - set(known))
     if unknown:
         raise TransformError(
             f"pipeline {pipeline}: the transform sends to {', '.join(unknown)}, which is not among its "
             f"output_queues ({', '.join(sorted(known)) or 'none'}); add it there, or correct the name"
+        )
+
+
+def check_events(pipeline: str, known: Collection[str], sends: Table) -> None:
+    """Every event is declared, with what is above its type: subscribers of that would miss it otherwise."""
+    unknown = sorted(set(pc.unique(sends["event"].drop_null()).to_pylist()) - set(known))
+    if unknown:
+        raise TransformError(
+            f"pipeline {pipeline}: the transform publishes {', '.join(unknown)}, which is not among what it publishes "
+            f"({', '.join(sorted(known)) or 'nothing'}); add it to publishes, or correct the name"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a transform says should become of a message: sends, replies and failures, as Spark expressions.
+"""What a transform says should become of a message: sends, replies, events and failures, as Spark expressions.
 
 Each function makes one outcome of a row; `each` puts several of them on one row, so that a batch is read once however
 many queues its results go to.
@@ -7,7 +7,7 @@ many queues its results go to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -15,6 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.event import full_name
+from queue_pipeline.transport.publish import NO_DELAY
 
 OUTCOME = "outcome"
 """The column that `each` makes."""
@@ -39,6 +41,7 @@ class Outcome:
     error_type: Text | None = None
     when: Column | None = None
     code: Number | None = None
+    event: Text | None = None
 
     def column(self, ordinal: int) -> Column:
         """The outcome as a struct whose fields are the same for every kind; null where `when` does not hold."""
@@ -54,6 +57,7 @@ class Outcome:
             text(self.error).alias("error"),
             text(self.error_type).alias("error_type"),
             (self.code if isinstance(self.code, Column) else F.lit(self.code)).cast("int").alias("code"),
+            text(self.event).alias("event"),
         )
         return fields if self.when is None else F.when(self.when, fields)
 
@@ -105,6 +109,25 @@ def reply(
     return Outcome(None, True, None, None, headers, delay, time_to_live, when=when, code=code)
 
 
+def publish(
+    event: Text,
+    *,
+    json: Column | None = None,
+    body: Column | None = None,
+    headers: Column | Mapping[str, Text] | None = None,
+    time_to_live: Seconds | None = None,
+    delay: Seconds | None = None,
+    when: Column | None = None,
+) -> Outcome:
+    """An event of a type that the pipeline `publishes`, for everybody who subscribed to it; `delay` is refused."""
+    what = f"publish of {event!r}" if isinstance(event, str) else "publish"
+    if delay is not None:
+        raise ConfigurationError(f"{what}: {NO_DELAY}")
+    content = _content(what, json, body, None, time_to_live)
+    named = full_name(event) if isinstance(event, str) else event
+    return Outcome(body=content, headers=headers, time_to_live=time_to_live, when=when, event=named)
+
+
 def fail(error: Text, *, error_type: Text | None = None, when: Column | None = None) -> Outcome:
     """This message cannot be processed, and never will be: it goes to the error queue, the rest of the batch goes on.
 
@@ -117,7 +140,7 @@ def fail(error: Text, *, error_type: Text | None = None, when: Column | None = N
 def each(*outcomes: Outcome) -> Column:
     """The outcomes of a row, for `messages.select("origin", each(...))`: one row comes out for each that holds."""
     if not outcomes:
-        raise ConfigurationError("each() needs at least one outcome: send(...), reply(...) or fail(...)")
+        raise ConfigurationError("each() needs at least one outcome: send(...), reply(...), publish(...) or fail(...)")
     structs = F.array(*(outcome.column(ordinal) for ordinal, outcome in enumerate(outcomes)))
     return F.explode(F.filter(structs, lambda one: one.isNotNull())).alias(OUTCOME)
 
@@ -142,12 +165,15 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that a transform can return: sends as one frame, several, or one a queue; failures; replies; own tables."""
+    """All that a transform can return: sends as one frame, several, or one a queue; failures; replies; own tables;
+    publications as one frame for each event type.
+    """
 
     sends: DataFrame | Sequence[DataFrame] | Mapping[str, DataFrame] | None = None
     replies: DataFrame | None = None
     failures: DataFrame | None = None
     tables: Sequence[Append | Merge] = ()
+    publications: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
 def text(value: Text | None) -> Column:

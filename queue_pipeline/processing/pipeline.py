@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from queue_pipeline.processing.destinations import literal_destinations
+from queue_pipeline.processing.destinations import literal_destinations, literal_events
 from queue_pipeline.processing.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.event import Event, full_name
 from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 
@@ -43,6 +44,13 @@ def _output(value: object) -> object:
     return Output(queue=value) if isinstance(value, str) else value
 
 
+def _event(value: object) -> object:
+    try:
+        return Event(value) if isinstance(value, str) else value
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
 class QueuePipeline(BaseModel):
     """One queue, one PySpark function, and what belongs to running it.
 
@@ -55,6 +63,8 @@ class QueuePipeline(BaseModel):
     input_queue: str = Field(min_length=1)
     transform: Callable[..., Any]
     output_queues: tuple[Annotated[Output, BeforeValidator(_output)], ...] = ()
+    publishes: tuple[Annotated[Event, BeforeValidator(_event)], ...] = ()
+    subscribes_to: tuple[str, ...] = Field(default=(), description="event types that the input queue is to receive")
     body_schema: Any = Field(default=None, description="a Spark DDL string, a StructType or a pydantic model")
     description: str | None = None
     owners: tuple[str, ...] = ()
@@ -133,6 +143,14 @@ class QueuePipeline(BaseModel):
                 raise ValueError(str(error)) from None
         return schema
 
+    @field_validator("subscribes_to")
+    @classmethod
+    def _topics(cls, types: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return tuple(dict.fromkeys(map(full_name, types)))
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+
     @field_validator("peek_delay")
     @classmethod
     def _warn_of_long_delay(cls, delay: float) -> float:
@@ -147,6 +165,9 @@ class QueuePipeline(BaseModel):
         names = [output.queue for output in self.output_queues]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"output_queues: {', '.join(repeated)} is named more than once")
+        events = [event.name for event in self.publishes]
+        if repeated := sorted({name for name in events if events.count(name) > 1}):
+            raise ValueError(f"publishes: {', '.join(repeated)} is named more than once")
         if self.audit_queue in (self.input_queue, self.error_queue) or self.error_queue == self.input_queue:
             raise ValueError("input_queue, error_queue and audit_queue must be different queues")
         for name in ("error_queue", "audit_queue"):
@@ -171,6 +192,11 @@ class QueuePipeline(BaseModel):
             raise ValueError(
                 f"transform: it sends to {', '.join(unknown)}, which is not among output_queues "
                 f"({', '.join(names) or 'none'}); add it there, or correct the name"
+            )
+        if unknown := sorted({full_name(name) for name in literal_events(self.transform)} - set(events)):
+            raise ValueError(
+                f"transform: it publishes {', '.join(unknown)}, which is not among publishes "
+                f"({', '.join(events) or 'none'}); add it there, or correct the name"
             )
         return self
 

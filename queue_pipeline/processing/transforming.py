@@ -18,7 +18,13 @@ from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
 from queue_pipeline.processing.contract import Returned, check_returned
 from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort_outcomes
 from queue_pipeline.processing.messages_frame import FITS, messages_frame
-from queue_pipeline.processing.outcome_checks import check_codes, check_lifetimes, check_origins, check_outputs
+from queue_pipeline.processing.outcome_checks import (
+    check_codes,
+    check_events,
+    check_lifetimes,
+    check_origins,
+    check_outputs,
+)
 from queue_pipeline.processing.outcomes import Append, Merge
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.ready import ReadyMessages
@@ -157,6 +163,7 @@ def _collect(
     outcomes = sort_outcomes(returned.outcomes.toArrow())
     check_origins(pipeline.name, batch.messages, outcomes)
     check_outputs(pipeline.name, [output.queue for output in pipeline.output_queues], outcomes.sends)
+    check_events(pipeline.name, sending.events, outcomes.sends)
     check_lifetimes(pipeline.name, outcomes.sends)
     check_codes(pipeline.name, outcomes.sends)
     return envelopes(outcomes.sends, sending), list(outcomes.failures)

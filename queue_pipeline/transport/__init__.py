@@ -6,6 +6,7 @@ This layer knows databases only; nothing in it imports Dagster or Spark.
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.install import InstallOptions
 from queue_pipeline.transport.messages import (
     Operation,
@@ -20,6 +21,7 @@ from queue_pipeline.transport.user_tables import TableRows
 
 __all__ = [
     "Claim",
+    "Event",
     "InstallOptions",
     "Operation",
     "OutgoingMessage",

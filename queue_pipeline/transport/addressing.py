@@ -19,6 +19,8 @@ METRICS_TABLE = "QueueMetrics"
 PAUSES_TABLE = "QueuePauses"
 FAILURES_TABLE = "QueueFailures"
 RECEIVERS_TABLE = "QueueReceivers"
+SUBSCRIPTIONS_TABLE = "SubscriptionRouting"
+SUBSCRIPTIONS_VARIABLE = "QUEUE_PIPELINE_SUBSCRIPTIONS_TABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class AddressBook:
     queue_schemas: Mapping[str, str] = field(default_factory=dict)
     queue_catalogs: Mapping[str, str] = field(default_factory=dict)
     nginn: NGinnSettings = field(default_factory=NGinnSettings)
+    subscriptions_table: str | None = None
 
     def resolve(self, queue: str | QueueAddress | QueueTable) -> QueueTable:
         """The table that an address means here."""
@@ -101,6 +104,11 @@ class AddressBook:
     def own(self, table: str) -> QueueTable:
         """A table of the transport's own, in the default schema."""
         return self._table(table, None, None)
+
+    @property
+    def subscriptions(self) -> QueueTable:
+        """The table of subscriptions, which all endpoints have to share: as configured, else in the default schema."""
+        return self.resolve(self.subscriptions_table) if self.subscriptions_table else self.own(SUBSCRIPTIONS_TABLE)
 
     def sibling(self, queue: QueueTable, suffix: str) -> QueueTable:
         """The table that belongs to a queue, such as `orders.Delayed`."""

@@ -108,6 +108,12 @@ class TableNotFoundError(DatabaseError):
     exit_code = 3
 
 
+class SubscriberError(QueuePipelineError):
+    """A subscriber of an event cannot be sent to: its queue is missing, or its address is none."""
+
+    exit_code = 3
+
+
 class UniqueIndexMissingError(DatabaseError):
     """A merge names key columns that no unique index covers."""
 

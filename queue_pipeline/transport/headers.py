@@ -79,6 +79,8 @@ NGINN_SEQUENCE_LENGTH: Final = "_NG-SeqLen"
 NGINN_EXCLUSION_ID: Final = "_NG-ExclId"
 NGINN_PRIORITY: Final = "_NG-Priority"
 """Not one of NGinn's: how a program here asks for an urgent message, which a table shows by its due time alone."""
+MARKER_INTERFACES: Final = frozenset({"NServiceBus.IMessage", "NServiceBus.ICommand", "NServiceBus.IEvent"})
+"""Types that say what a message is for; they can be subscribed to, but are not listed among its types."""
 
 RESERVED_PREFIXES: Final = ("NServiceBus.", "ServiceControl.", "$.diagnostics.")
 """Headers that the platform fills in; those of a program's own have other names."""

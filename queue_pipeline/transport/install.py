@@ -16,6 +16,7 @@ from queue_pipeline.transport.addressing import (
     OUTBOX_TABLE,
     PAUSES_TABLE,
     RECEIVERS_TABLE,
+    SUBSCRIPTIONS_TABLE,
     AddressBook,
     QueueTable,
 )
@@ -97,11 +98,12 @@ def steps(
         ("pauses", PAUSES_TABLE),
         ("failures", FAILURES_TABLE),
         ("receivers", RECEIVERS_TABLE),
+        ("subscriptions", SUBSCRIPTIONS_TABLE),
     ]
     if options.metrics:
         shared.append(("metrics", METRICS_TABLE))
     for key, name in shared:
-        table = book.own(name)
+        table = book.subscriptions if key == "subscriptions" else book.own(name)
         index = dialect.quote(f"{name}_Queue")
         names: dict[str, QueueTable | str] = {key: table, f"{key}_index": index}
         create = dialect.statement(f"create_{key}", **names)

@@ -15,6 +15,7 @@ from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.database import Connect, Database, Transaction
 from queue_pipeline.transport.database_url import DatabaseUrl, default_database_url, parse_database_url
 from queue_pipeline.transport.delayed import DelayedMover
+from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.failed_messages import FailedMessages
 from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder
@@ -26,12 +27,14 @@ from queue_pipeline.transport.nginn.settings import NGinnSettings, default_nginn
 from queue_pipeline.transport.outbox import Outbox
 from queue_pipeline.transport.pauses import Pauses
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
+from queue_pipeline.transport.publish import Publisher
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, Purger
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.receive import Received, Receiver
 from queue_pipeline.transport.receivers import Receivers
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.status import QueueStatus, StatusReader
+from queue_pipeline.transport.subscriptions import Subscriptions
 from queue_pipeline.transport.transport_settings import TransportSettings, absolute
 from queue_pipeline.transport.user_tables import UserTables
 
@@ -57,6 +60,7 @@ class QueueTransport:
         queue_catalogs: Mapping[str, str] | None = None,
         error_queue: str = "error",
         endpoint: str | None = None,
+        subscriptions_table: str | None = None,
         connect: Connect | None = None,
         nginn: NGinnSettings | None = None,
     ) -> None:
@@ -64,6 +68,7 @@ class QueueTransport:
 
         `schema` and `catalog` are the defaults for addresses that name none, `queue_schemas` and `queue_catalogs`
         override them for single tables; `endpoint` is the queue whose `.Delayed` table takes delayed sends;
+        `subscriptions_table` is the address of the table of subscriptions, the same for all who share events;
         `connect` supplies open connections in place of the transport's own; `nginn` are the settings of NGinn queues,
         by default those of the environment.
         """
@@ -75,6 +80,7 @@ class QueueTransport:
         self._queue_schemas = dict(queue_schemas or {})
         self._queue_catalogs = dict(queue_catalogs or {})
         self._endpoint = endpoint
+        self._subscriptions_table = subscriptions_table
         self._connects_itself = connect is None
         self._nginn = nginn or default_nginn_settings()
 
@@ -90,6 +96,7 @@ class QueueTransport:
             error_queue=settings.error_queue,
             endpoint=settings.endpoint,
             nginn=settings.nginn,
+            subscriptions_table=settings.subscriptions_table,
         )
 
     @property
@@ -106,6 +113,7 @@ class QueueTransport:
             self.error_queue,
             self._endpoint,
             self._nginn,
+            self._subscriptions_table,
         )
 
     @functools.cached_property
@@ -118,6 +126,7 @@ class QueueTransport:
             self._queue_schemas,
             self._queue_catalogs,
             self._nginn,
+            self._subscriptions_table,
         )
 
     @functools.cached_property
@@ -176,6 +185,11 @@ class QueueTransport:
         return Receivers(self.database, self.book)
 
     @functools.cached_property
+    def subscriptions(self) -> Subscriptions:
+        """Who wants which events."""
+        return Subscriptions(self.database, self.book)
+
+    @functools.cached_property
     def user_tables(self) -> UserTables:
         """Writes rows to the user's own tables, in a transaction such as that of a completion."""
         return UserTables(self.database, self.book)
@@ -210,6 +224,15 @@ class QueueTransport:
     def dispatch_ready(self, ready: Iterable[ReadyMessages], transaction: Transaction | None = None) -> int:
         """Send messages that come as columns to several queues, all or none."""
         return self.sender.dispatch_ready(ready, transaction)
+
+    def publish(
+        self,
+        event: Event | str,
+        messages: OutgoingMessage | Iterable[OutgoingMessage],
+        transaction: Transaction | None = None,
+    ) -> int:
+        """Send an event to all who subscribed to it; returns how many copies were written, 0 if nobody did."""
+        return Publisher(self.subscriptions, self.sender).publish(event, messages, transaction)
 
     def peek(self, queue: Queue, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
         """How many messages wait, counted up to a limit."""

@@ -22,6 +22,7 @@ class TransportSettings:
     error_queue: str = "error"
     endpoint: str | None = None
     nginn: NGinnSettings = field(default_factory=NGinnSettings)
+    subscriptions_table: str | None = None
 
     def __repr__(self) -> str:
         """The database without its secrets."""

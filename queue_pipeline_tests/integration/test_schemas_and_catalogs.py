@@ -175,3 +175,30 @@ def test_a_reply_crosses_catalogs_to_the_queue_of_one_instance(sqlserver, catalo
         remote.install("sales")
         with QueueClient(local, "shop", discriminator="web1", create=True) as client, Responder(remote, "sales"):
             assert client.request(remote.resolve("sales").canonical, "over there", 20).text == "re: over there"
+
+
+def test_events_cross_schemas_through_a_shared_table(backend, elsewhere):
+    """AS-26: publisher and subscriber in schemas of their own, with one table of subscriptions."""
+    publisher = backend.transport()
+    publisher.install("orders")
+    shared = publisher.subscriptions.table.canonical
+    install_remote(backend, elsewhere)
+    remote = backend.transport(schema=elsewhere, subscriptions_table=shared)
+    remote.subscriptions.subscribe("remote", "Shop.OrderAccepted")
+    assert publisher.publish("Shop.OrderAccepted", new_message("over there")) == 1
+    assert [shown.body for shown in remote.show("remote")] == [b"over there"]
+
+
+def test_events_cross_catalogs_through_a_shared_table(sqlserver, catalog):
+    """AS-36: publisher and subscriber in catalogs of their own, with one table of subscriptions."""
+    publisher = sqlserver.transport()
+    publisher.install("orders")
+    with in_catalog(catalog) as remote:
+        remote.install("sales")
+        shared = {"subscriptions_table": publisher.subscriptions.table.canonical}
+        with QueueTransport(remote.database.url, **shared) as subscriber:
+            subscriber.subscriptions.subscribe("sales", "Shop.OrderAccepted")
+        (subscription,) = publisher.subscriptions.list()
+        assert subscription.queue == f"sales@[dbo]@[{catalog}]"
+        assert publisher.publish("Shop.OrderAccepted", new_message("over there")) == 1
+        assert [shown.body for shown in remote.show("sales")] == [b"over there"]

@@ -244,6 +244,8 @@ PARAMETERS = {
     "receivers_take": 4,
     "scope_check": 1,
     "scope_open": 1,
+    "subscription_add": 3,
+    "subscription_remove": 2,
     "table_moment": 1,
 }
 # PostgreSQL takes a message's parts packed: a buffer and five arrays.
@@ -281,6 +283,8 @@ def filled(dialect: Dialect, name: str, *, legacy: bool = True) -> Command:
     names = {base: table for base in bases & TABLE_PLACEHOLDERS} | {
         base: dialect.quote(TABLE) for base in bases & NAME_PLACEHOLDERS
     }
+    if name == "subscription_subscribers":
+        columns = {"marks": "?, ?"}
     if name.startswith("table_"):
         changed = dialect.quote("b")
         columns = {
@@ -483,9 +487,10 @@ def test_sqlite_itself_accepts_every_statement():
         "pauses": book.own("QueuePauses"),
         "failures": book.own("QueueFailures"),
         "receivers": book.own("QueueReceivers"),
-        "subscriptions": book.own("NGMB_Subscriptions"),
         "sequences": book.own("NGMB_SequenceInfo"),
         "order": ", ".join(map(dialect.quote, ("retry_time", "id"))),
+        "subscriptions": book.subscriptions,
+        "marks": "NULL, NULL",
         "table": own_table,
         "replacement": dialect.quote("replacement"),
     } | {index: dialect.quote(f"{index} {TABLE}") for index in NAME_PLACEHOLDERS}
@@ -501,7 +506,12 @@ def test_sqlite_itself_accepts_every_statement():
             )
         ):
             continue
-        own = {"queue": nginn, "claimed": book.claim_tables(nginn).claimed} if name.startswith("nginn/") else {}
+        own = {
+            "queue": nginn,
+            "claimed": book.claim_tables(nginn).claimed,
+            "subscriptions": book.own("NGMB_Subscriptions"),
+        }
+        own = own if name.startswith("nginn/") else {}
         for statement in dialect.split_script(dialect.statement(name, **{**names, **own}).text):
             connection.execute(f"EXPLAIN {statement}", [None] * PARAMETERS.get(name, 0)).fetchall()
     connection.close()

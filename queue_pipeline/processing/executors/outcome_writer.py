@@ -12,7 +12,13 @@ from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort
 from queue_pipeline.processing.executors.outbox_writer import OutboxWriter
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
-from queue_pipeline.processing.outcome_checks import check_codes, check_lifetimes, check_outputs, check_strangers
+from queue_pipeline.processing.outcome_checks import (
+    check_codes,
+    check_events,
+    check_lifetimes,
+    check_outputs,
+    check_strangers,
+)
 from queue_pipeline.processing.outcomes import OUTCOME
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
@@ -50,6 +56,7 @@ def outcome_messages(
     check_strangers(sending.pipeline, outcomes, claim.first_row_version)
     if outputs is not None:
         check_outputs(sending.pipeline, outputs, outcomes.sends)
+    check_events(sending.pipeline, sending.events, outcomes.sends)
     check_lifetimes(sending.pipeline, outcomes.sends)
     check_codes(sending.pipeline, outcomes.sends)
     return envelopes(outcomes.sends, sending), outcomes.failures

@@ -6,26 +6,11 @@ from datetime import timedelta
 import dagster as dg
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.maintenance import move_until_quiet
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.in_process import execute, figures
 from queue_pipeline_tests.support.waiting import eventually
-
-
-def execute(backend, instance, job, pipeline=None, **options):
-    database = QueueTransportResource(database=backend.url, default_schema=backend.schema)
-    definitions = dg.Definitions.merge(
-        build_definitions([pipeline or pipelines.declare()], autostart=False),
-        dg.Definitions(resources={"transport": database, "spark": dg.ResourceDefinition.none_resource()}),
-    )
-    return definitions.resolve_job_def(job).execute_in_process(instance=instance, **options)
-
-
-def figures(result, node):
-    (event,) = [event for event in result.events_for_node(node) if event.is_successful_output]
-    return {name: value.value for name, value in event.step_output_data.metadata.items()}
 
 
 def test_purging_deletes_what_has_expired_in_every_queue(backend, queues, instance):

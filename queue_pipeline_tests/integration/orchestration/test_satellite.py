@@ -4,14 +4,11 @@ from datetime import timedelta
 
 import dagster as dg
 import pytest
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, InstigatorType
+from dagster._core.scheduler.instigation import InstigatorStatus
 
 from queue_pipeline.orchestration import satellite
-from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.in_process import switch, ticked, told
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -37,29 +34,6 @@ def transport(sqlite):
     transport = sqlite.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
     return transport
-
-
-def switch(instance, status, *, repository="__repository__"):
-    """Switch the sensor of a code location on or off, as the UI does."""
-    place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), repository)
-    state = InstigatorState(RemoteInstigatorOrigin(place, "peek_queues"), InstigatorType.SENSOR, status)
-    known = instance.get_instigator_state(state.instigator_origin_id, state.selector_id)
-    (instance.update_instigator_state if known else instance.add_instigator_state)(state)
-
-
-def ticked(backend, instance, *, autostart=False, repository=None, **options):
-    """Evaluate the sensor once; returns what it says."""
-    definitions = build_definitions([pipelines.declare(**options)], autostart=autostart)
-    sensor = next(sensor for sensor in definitions.sensors if sensor.name == "peek_queues")
-    database = QueueTransportResource(database=backend.url, default_schema=backend.schema)
-    context = dg.build_sensor_context(
-        instance=instance, repository_name=repository, sensor_name=sensor.name, resources={"transport": database}
-    )
-    return sensor(context)
-
-
-def told(result):
-    return result.skip_reason.skip_message if result.skip_reason else None
 
 
 def late(transport, queue="orders"):

@@ -7,8 +7,15 @@ import dagster as dg
 import pytest
 
 from queue_pipeline.definitions import defs
-from queue_pipeline.orchestration.definitions import autostarts, build_definitions, find_pipelines, queue_specs
+from queue_pipeline.orchestration.definitions import (
+    autostarts,
+    build_definitions,
+    event_specs,
+    find_pipelines,
+    queue_specs,
+)
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.transport import Event
 from queue_pipeline.transport.errors import ConfigurationError
 
 # Dagster's own: it copies sensors with a parameter that it calls beta.
@@ -75,6 +82,7 @@ def test_exactly_these_definitions_are_loaded(loaded):
         "check_pipelines",
         "retry_errors",
         "discard_errors",
+        "subscribe_pipelines",
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "peek_queues",
@@ -225,3 +233,22 @@ def test_a_pipeline_may_have_any_other_name(name):
 def test_without_pipelines_there_is_still_something_to_load():
     definitions = complete(build_definitions([]))
     assert {job.name for job in definitions.resolve_all_job_defs()} >= {"purge_expired"}
+
+
+def test_events_are_assets_that_depend_on_whoever_publishes_them():
+    made = [
+        declare("orders", publishes=[Event("Shop.OrderAccepted, Shop", ("Shop.IOrderEvent",), description="It is.")]),
+        declare("imports", publishes=["Shop.OrderAccepted", "Shop.Imported"], subscribes_to=["Shop.OrderAccepted"]),
+    ]
+    specs = {spec.key.to_user_string(): spec for spec in event_specs(made)}
+    assert set(specs) == {"events/Shop/OrderAccepted", "events/Shop/Imported"}
+    accepted = specs["events/Shop/OrderAccepted"]
+    assert {dep.asset_key.to_user_string() for dep in accepted.deps} == {"orders", "imports"}
+    assert accepted.description == "It is."
+    graph = complete(build_definitions(made, autostart=False)).get_repository_def().asset_graph
+    assert dg.AssetKey(["events", "Shop", "Imported"]) in graph.get_all_asset_keys()
+
+
+def test_events_that_would_be_one_asset_are_refused():
+    with pytest.raises(ConfigurationError, match="would both be the asset events/Shop/A"):
+        event_specs([declare(publishes=["Shop.A", "Shop+A"])])

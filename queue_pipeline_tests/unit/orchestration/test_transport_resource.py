@@ -1,6 +1,7 @@
 import dagster as dg
 
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.transport import QueueTransport
 
 
 def test_connections_are_kept_for_the_life_of_the_process(tmp_path):
@@ -33,3 +34,12 @@ def test_the_database_is_read_from_the_environment_when_a_run_starts(monkeypatch
     for name in ("one", "two"):
         monkeypatch.setenv("SOME_DATABASE", f"sqlite:///{tmp_path}/{name}.db")
         assert job.execute_in_process().output_for_node("look").endswith(f"{name}.db")
+
+
+def test_the_table_of_subscriptions_reaches_the_transport_and_those_that_executors_make():
+    database, named = "postgresql://user@127.0.0.1:1/shop", '"shared"."Routing"'
+    transport = QueueTransportResource(database=database, subscriptions_table=named).transport()
+    assert transport.subscriptions.table.canonical == named
+    assert QueueTransport.of(transport.settings).subscriptions.table.canonical == named
+    default = QueueTransportResource(database=database, default_schema="sales").transport()
+    assert default.subscriptions.table.canonical == '"sales"."SubscriptionRouting"'

@@ -6,8 +6,18 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from queue_pipeline.processing.envelopes import NO_REPLY_ADDRESS, REFUSED, Sending, envelopes, sort_outcomes
+from queue_pipeline.processing.envelopes import (
+    NO_REPLY_ADDRESS,
+    REFUSED,
+    Publication,
+    Sending,
+    envelopes,
+    sort_outcomes,
+)
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.executors.outcome_writer import outcome_messages, plain_sending
 from queue_pipeline.processing.result_ids import result_ids
+from queue_pipeline.transport import Claim
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 
@@ -37,6 +47,7 @@ OUTCOME = pa.struct(
         ("error", TEXT),
         ("error_type", TEXT),
         ("code", pa.int32()),
+        ("event", TEXT),
     ]
 )
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89, UTC)
@@ -248,3 +259,36 @@ def test_nothing_becomes_nothing():
 def test_headers_are_written_as_the_sender_writes_them():
     (ready,) = sent((message(), outcome(headers=[("a/b", "c/d"), ("é", "😀")])))
     assert wire.encode(json.loads(ready.headers[0])) == ready.headers[0]
+
+
+def event(name="Shop.A", **fields):
+    return outcome(None, event=name, **fields)
+
+
+def test_an_event_becomes_the_same_message_for_each_subscriber():
+    published = {"Shop.A": Publication("Shop.A;Shop.I", ["one", "two"]), "Shop.B": Publication("Shop.B", [])}
+    pairs = [(message(1), event(body=b"1")), (message(2), event(body=b"2")), (message(2), event("Shop.B"))]
+    first, second = sent(*pairs, events=published)
+    assert (first.destination, second.destination) == ("one", "two")
+    assert (first.ids, first.headers, first.bodies) == (second.ids, second.headers, second.bodies)
+    assert first.ids == result_ids(["row1", "row2"], "orders", "Shop.A", [0, 0])
+    headers = json.loads(first.headers[0])
+    assert (headers[wire.MESSAGE_INTENT], headers[wire.ENCLOSED_MESSAGE_TYPES]) == ("Publish", "Shop.A;Shop.I")
+
+
+def test_a_queue_and_an_event_of_one_name_are_two_things():
+    known = {"billing": Publication("billing", ["one"])}
+    ready = sent((message(), outcome("billing")), (message(), event("billing", ordinal=1)), events=known)
+    intents = {each.destination: json.loads(each.headers[0])[wire.MESSAGE_INTENT] for each in ready}
+    assert intents == {"billing": "Send", "one": "Publish"}
+
+
+def test_an_event_of_a_message_that_fails_is_not_published():
+    pairs = [(message(), event()), (message(), outcome(None, error="no", ordinal=1))]
+    assert sent(*pairs, events={"Shop.A": Publication("Shop.A", ["one"])}) == []
+
+
+def test_a_program_without_a_pipeline_has_declared_no_event_and_publishes_none():
+    claim = Claim("c", "orders", "me", 1, 1, 0, 1)
+    with pytest.raises(TransformError, match=r"publishes Shop\.A, which is not among .*\(nothing\)"):
+        outcome_messages(outcomes((message(), event())), claim, plain_sending(claim), None)

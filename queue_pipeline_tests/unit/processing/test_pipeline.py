@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing import outcomes
-from queue_pipeline.processing.destinations import literal_destinations
-from queue_pipeline.processing.outcomes import Results, each, reply, send
+from queue_pipeline.processing.destinations import literal_destinations, literal_events
+from queue_pipeline.processing.outcomes import Results, each, publish, reply, send
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
-from queue_pipeline.transport import TransactionMode
+from queue_pipeline.transport import Event, TransactionMode
 from queue_pipeline.transport.errors import ConfigurationError
 
 
@@ -192,3 +192,48 @@ def test_a_function_without_source_has_no_literals():
 def test_a_callable_object_and_a_partial_function_are_transforms_too():
     assert declare(transform=Callable()).transform is not None
     assert declare(transform=functools.partial(every_way)).transform is not None
+
+
+def publishing(messages):
+    outcome = messages.select("origin", each(publish("Shop.A, Shop", body=F.col("body")), send("x", body="y")))
+    more = Results(sends={"y": outcome}, publications={"Shop.B": outcome})
+    return outcome, more, outcomes.publish(event="Shop.C", body="x"), publish(CHOSEN, body="x")
+
+
+def test_events_written_as_literals_are_found_and_queues_are_not_mistaken_for_them():
+    assert literal_events(publishing) == {"Shop.A, Shop", "Shop.B", "Shop.C"}
+    assert literal_destinations(publishing) == {"x", "y"}
+    assert literal_events(every_way) == set()
+
+
+def test_an_event_that_is_not_declared_is_refused():
+    declared = {"transform": publishing, "output_queues": ["x", "y"]}
+    with pytest.raises(
+        ConfigurationError, match=r"publishes Shop\.B, which is not among publishes \(Shop\.A, Shop\.C\)"
+    ):
+        declare(**declared, publishes=["Shop.A, Shop", Event("Shop.C", ("Shop.I",))])
+    made = declare(**declared, publishes=["Shop.A", "Shop.B", "Shop.C"])
+    assert made.publishes == (Event("Shop.A"), Event("Shop.B"), Event("Shop.C"))
+
+
+def test_an_event_that_is_declared_twice_or_too_long_is_refused():
+    with pytest.raises(ConfigurationError, match=r"publishes: Shop\.A is named more than once"):
+        declare(publishes=["Shop.A", "Shop.A, Shop"])
+    with pytest.raises(ConfigurationError, match=r"pipeline 'orders' cannot be loaded: publishes.*201 characters"):
+        declare(publishes=["x" * 201])
+    with pytest.raises(ConfigurationError, match=r"subscribes_to.*201 characters"):
+        declare(subscribes_to=["x" * 201])
+
+
+def test_what_is_subscribed_to_is_known_by_full_names():
+    assert declare(subscribes_to=["Shop.A, Shop", "Shop.B", "Shop.A"]).subscribes_to == ("Shop.A", "Shop.B")
+
+
+def test_an_event_cannot_be_delayed():
+    with pytest.raises(ConfigurationError, match=r"publish of 'Shop\.A': an event cannot be delayed; send a delayed"):
+        publish("Shop.A", body="x", delay=5)
+
+
+def test_an_event_needs_one_body():
+    with pytest.raises(ConfigurationError, match=r"publish of 'Shop\.A': give either json= .* or body="):
+        publish("Shop.A")
