@@ -26,6 +26,7 @@ from queue_pipeline.transport.errors import (
 )
 from queue_pipeline.transport.instances import instance_address
 from queue_pipeline.transport.messages import new_message
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import Queue, QueueTransport
 
 DEFAULT_TIMEOUT = 30.0
@@ -217,6 +218,11 @@ class QueueClient:
         )
         message_id = message.headers[wire.MESSAGE_ID]
         destination = self.transport.resolve(queue)
+        if is_nginn(destination):
+            raise ConfigurationError(
+                f"request to {destination}: an endpoint of NGinn.MessageBus cannot answer to {callback_queue}, no "
+                "queue of its own; use send there, and read the answers from an NGinn queue"
+            )
         # First of all, because the reply can be there before the send has returned.
         future = pending.add(message_id, destination.canonical, timeout)
         try:

@@ -176,6 +176,11 @@ class QueuePipeline(BaseModel):
                     f"{name}: {getattr(self, name)} is an NGinn queue, and what goes there has NServiceBus headers; "
                     "name a queue of that layout (an NGinn input queue keeps its failed messages itself)"
                 )
+        if self.subscribes_to and is_endpoint(self.input_queue):
+            raise ValueError(
+                f"subscribes_to: {self.input_queue} is an NGinn queue, to which NServiceBus publishers cannot send; "
+                "subscribe it at an NGinn publisher with: queue-pipeline nginn subscribe"
+            )
         if self.batches_per_run is not None and self.batches_per_run > self.max_concurrency:
             raise ValueError(
                 f"batches_per_run: {self.batches_per_run} is more than max_concurrency, {self.max_concurrency}"

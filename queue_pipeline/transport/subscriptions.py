@@ -21,6 +21,7 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
 )
 from queue_pipeline.transport.event import check_width, full_name
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.statements import Command
 from queue_pipeline.transport.subscriber_cache import SubscriberCache
 
@@ -62,7 +63,13 @@ class Subscriptions:
         False when that was so already. An endpoint that subscribed with another address moves to this one.
         """
         # The name of an endpoint is no address: a dot in it separates nothing.
-        address = self._book.resolve(QueueAddress(endpoint) if queue is None else queue).canonical
+        table = self._book.resolve(QueueAddress(endpoint) if queue is None else queue)
+        if is_nginn(table):
+            raise ConfigurationError(
+                f"{table} is an NGinn queue, to which NServiceBus publishers cannot send; subscribe it at an "
+                "NGinn publisher with: queue-pipeline nginn subscribe"
+            )
+        address = table.canonical
         check_endpoint(endpoint)
         check_width("address", address)
         name = full_name(topic)

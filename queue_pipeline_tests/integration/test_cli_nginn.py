@@ -104,6 +104,8 @@ def test_subscriptions_are_asked_for_listed_and_ended(cli: CommandLine) -> None:
         (["--nginn", '{"aliass": []}', "peek", QUEUE], "aliass: Extra inputs are not permitted"),
         (["--nginn", "missing.json", "peek", QUEUE], "missing.json cannot be read"),
         (["nginn", "subscribe", "orders", OTHER, "A.B"], "is no endpoint"),
+        (["subscribe", "Shop", "Shop.Sold", "--queue", QUEUE], "queue-pipeline nginn subscribe"),
+        (["request", QUEUE, "--body", "{}", "--create"], "cannot answer to"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_line(cli: CommandLine, arguments: list[str], told: str) -> None:

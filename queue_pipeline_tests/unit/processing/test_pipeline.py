@@ -1,6 +1,7 @@
 """What a declaration refuses, by the name of the pipeline and of the field."""
 
 import functools
+import re
 
 import pytest
 from pyspark.sql import functions as F
@@ -237,3 +238,16 @@ def test_an_event_cannot_be_delayed():
 def test_an_event_needs_one_body():
     with pytest.raises(ConfigurationError, match=r"publish of 'Shop\.A': give either json= .* or body="):
         publish("Shop.A")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("error_queue", "sql://db/Errors", "error_queue: sql://db/Errors is an NGinn queue"),
+        ("audit_queue", "sql://db/Audit", "audit_queue: sql://db/Audit is an NGinn queue"),
+        ("subscribes_to", ["Shop.Sold"], "queue-pipeline nginn subscribe"),
+    ],
+)
+def test_what_an_nginn_queue_cannot_be_is_refused(field, value, told):
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        declare(input_queue="sql://db/Orders", **{field: value})
