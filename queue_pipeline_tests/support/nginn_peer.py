@@ -1,8 +1,8 @@
 """A peer on an NGinn queue: the statements of the .NET reader and of nobody else, as a program or inside a test.
 
-Of this project it uses the connections only. On PostgreSQL and SQLite, which the reference does not know, its statements
-are said in the words of those databases. Every message that it handled stands in a table of its own, written in the
-transaction of the receive.
+Of this project it uses the connections only. On PostgreSQL and SQLite, which the reference does not know, its
+statements are said in the words of those databases. Every message that it handled stands in a table of its own, written
+in the transaction of the receive.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ from queue_pipeline.transport.errors import TransientDatabaseError
 HANDLED = "peer_handled"
 SENT = "peer_sent"
 """A row in it says that a sender has sent all that it had to."""
+PRESENT = "peer_present"
+"""A row in it says that a process of a fleet is ready to begin."""
 TYPE = "Shop.Order, Shop"
 SCHEDULER_ROWS = 1_000
 CLEANUP_ROWS = 10_000
 DEADLINE_SECONDS = 60.0
+RETENTION_SECONDS = 0.2
 
 _CREATE = {
-    "sqlite": ("(unique_id TEXT PRIMARY KEY, n INTEGER, peer TEXT)", "(sender TEXT)"),
-    "postgresql": ("(unique_id varchar(40) PRIMARY KEY, n integer, peer varchar(40))", "(sender varchar(40))"),
-    "sqlserver": ("(unique_id varchar(40) PRIMARY KEY, n int, peer varchar(40))", "(sender varchar(40))"),
+    HANDLED: "(unique_id varchar(40) NOT NULL PRIMARY KEY, n int NOT NULL, peer varchar(40) NOT NULL)",
+    SENT: "(name varchar(40) NOT NULL)",
+    PRESENT: "(name varchar(40) NOT NULL)",
 }
 _NOW = {
     "sqlite": "strftime('%Y-%m-%d %H:%M:%f', 'now')",
@@ -127,11 +130,19 @@ class Peer:
         self._names["failed"] = _FAILED.format_map(self._names)
 
     def create_tables(self) -> None:
-        """The tables that tell what was handled, and who has sent all."""
-        handled, sent = _CREATE[self._dialect]
+        """The tables that tell what was handled, and how far a fleet is."""
         with self._database.transaction() as transaction:
-            transaction.execute(f"CREATE TABLE {self._qualified(HANDLED)} {handled}")
-            transaction.execute(f"CREATE TABLE {self._qualified(SENT)} {sent}")
+            for table, columns in _CREATE.items():
+                transaction.execute(f"CREATE TABLE {self._qualified(table)} {columns}")
+
+    def join(self, members: int) -> None:
+        """Wait until so many processes are ready, so that they begin at the same moment."""
+        self._tell(PRESENT)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while self._count(PRESENT) < members:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the others did not come")
+            time.sleep(0.005)
 
     def receive(self, handle: Callable[[int], None] = lambda number: None) -> Taken | None:
         """Claim one message and handle it in one transaction; None when there is nothing.
@@ -176,25 +187,25 @@ class Peer:
         with self._database.transaction() as transaction:
             return transaction.count(self._statement(_CLEAN_UP, CLEANUP_ROWS), (before,))
 
-    def send(self, numbers: Sequence[int]) -> None:
-        """Insert messages, a statement each, in one transaction."""
+    def send(self, numbers: Sequence[int], apart_seconds: float = 0.0) -> None:
+        """Insert messages, a statement each, in one transaction; the last of them is due now."""
         statement = _INSERT.format_map(self._names)
+        first = self._clock() - timedelta(seconds=apart_seconds * (len(numbers) - 1))
         with self._database.transaction() as transaction:
-            for number in numbers:
+            for place, number in enumerate(numbers):
                 body = json.dumps({"$type": TYPE, "n": number}, separators=(",", ":"))
-                due = self._time(self._clock())
+                due = self._time(first + timedelta(seconds=apart_seconds * place))
                 transaction.execute(statement, ("sql://shop/Shop", self._endpoint, due, body, f"{number:032x}"))
 
     def tell_that_all_is_sent(self) -> None:
         """Nothing more comes from this one."""
-        with self._database.transaction() as transaction:
-            transaction.execute(f"INSERT INTO {self._qualified(SENT)} (sender) VALUES (?)", (self._name,))
+        self._tell(SENT)
 
-    def is_over(self, senders: int = 1) -> bool:
-        """Whether everybody has sent all, and nothing is left that anybody could handle."""
+    def is_over(self) -> bool:
+        """Whether the sender has sent all, and nothing is left that anybody could handle."""
+        if not self._count(SENT):
+            return False
         with self._database.transaction(write=False) as transaction:
-            if transaction.rows(f"SELECT count(*) FROM {self._qualified(SENT)}")[0][0] < senders:
-                return False
             left = f"SELECT count(*) FROM {self._names['queue']} WHERE subqueue IN ('I', 'R')"
             return bool(transaction.rows(left)[0][0] == 0)
 
@@ -204,6 +215,14 @@ class Peer:
             rows = transaction.rows(f"SELECT n, peer FROM {self._qualified(HANDLED)}")
         assert len({row[0] for row in rows}) == len(rows)
         return {int(number): str(peer) for number, peer in rows}
+
+    def _tell(self, table: str) -> None:
+        with self._database.transaction() as transaction:
+            transaction.execute(f"INSERT INTO {self._qualified(table)} (name) VALUES (?)", (self._name,))
+
+    def _count(self, table: str) -> int:
+        with self._database.transaction(write=False) as transaction:
+            return int(transaction.rows(f"SELECT count(*) FROM {self._qualified(table)}")[0][0])
 
     def _take(self, transaction: Transaction) -> Taken | None:
         while rows := transaction.rows(self._statement(_SELECT)):
@@ -249,7 +268,7 @@ def work(peer: Peer, seed: int, fail_every: int, refuse_every: int) -> None:
         # Victims of a deadlock, and who waited too long for SQLite's only writer, try again as .NET does.
         with contextlib.suppress(TransientDatabaseError):
             peer.schedule()
-            peer.clean_up(retention_seconds=1.0)
+            peer.clean_up(RETENTION_SECONDS)
             got = [peer.receive(handle) for _ in range(20)]
             if not any(got):
                 if peer.is_over():
@@ -271,9 +290,11 @@ def main() -> None:
     parser.add_argument("--refuse-every", type=int, default=0, help="one message in so many is refused for good")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--numbers", type=int, nargs=2, default=(0, 0), help="first and last, not included")
+    parser.add_argument("--members", type=int, default=1, help="it begins when so many processes are there")
     given = parser.parse_args()
     database = Database(parse_database_url(given.url))
     peer = Peer(database, given.schema, given.table, given.name, [given.wait] * 100)
+    peer.join(given.members)
     if given.part == "work":
         work(peer, given.seed, given.fail_every, given.refuse_every)
         return

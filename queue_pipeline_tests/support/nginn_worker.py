@@ -1,8 +1,9 @@
-"""Our side of a mixed fleet on an NGinn queue: a program that claims, and completes, fails, gives back, forgets or dies."""
+"""Our side of a mixed fleet on an NGinn queue: batches are completed, failed, given back or forgotten, or it dies."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -23,6 +24,7 @@ RESULTS = "results"
 BATCH = 15
 LEASE_SECONDS = 5.0
 FORGOTTEN_SECONDS = 0.2
+DYING_SECONDS = 1.0
 SETTINGS = NGinnSettings(aliases=(ALIAS,), endpoint=f"sql://{ALIAS}/Worker")
 
 
@@ -56,12 +58,14 @@ class Worker:
     def die(self, completing: bool) -> None:
         """Take a batch, and be killed with it in hand, or in the middle of its completion."""
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while (claim := self._claim(FORGOTTEN_SECONDS)) is None:
-            assert time.monotonic() < deadline, "there was nothing to die with"
-        messages, _ = self._transport.claims.messages(claim)
-        if completing:
-            self._complete(claim, messages, ())
-        _kill_me()
+        while time.monotonic() < deadline:
+            with contextlib.suppress(ClaimLostError):
+                if claim := self._claim(DYING_SECONDS):
+                    messages, _ = self._transport.claims.messages(claim)
+                    if completing:
+                        self._complete(claim, messages, ())
+                    _kill_me()
+        raise TimeoutError("there was nothing to die with")
 
     def _take_one_batch(self) -> bool:
         what = self._chance.choices(("complete", "fail some", "give back", "forget"), (70, 15, 10, 5))[0]
@@ -119,12 +123,15 @@ def main() -> None:
     parser.add_argument("--wait", type=float, default=0.05, help="seconds before each retry")
     parser.add_argument("--refuse-every", type=int, default=0, help="one message in so many is refused for good")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--members", type=int, default=1, help="it begins when so many processes are there")
     given = parser.parse_args()
     kind = Doomed if given.part == "completing" else Worker
     with QueueTransport(given.url, schema=given.schema, nginn=SETTINGS) as transport:
         worker = kind(transport, given.table, given.seed, given.refuse_every, given.wait)
+        peer = Peer(transport.database, given.schema, given.table)
+        peer.join(given.members)
         if given.part == "work":
-            worker.work(Peer(transport.database, given.schema, given.table))
+            worker.work(peer)
         else:
             worker.die(completing=given.part == "completing")
 
