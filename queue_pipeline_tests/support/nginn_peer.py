@@ -167,11 +167,11 @@ class Peer:
             self.mark_failed(taken[0], error, moment)
         return taken[0]
 
-    def mark_failed(self, message: Taken, error: HandlerFailed, moment: datetime) -> int:
+    def mark_failed(self, message: Taken, error: HandlerFailed, moment: datetime | None = None) -> int:
         """The second transaction of a failure; 0 when somebody else has taken the message meanwhile."""
         final = message.retry_count >= len(self._waits)
         wait = self._waits[min(message.retry_count, len(self._waits) - 1)]
-        due = self._clock() if final else moment + timedelta(seconds=wait)
+        due = self._clock() if final else (moment or self._clock()) + timedelta(seconds=wait)
         values = ("F" if final or error.permanent else "R", self._time(due), repr(error), message.id)
         with self._database.transaction() as transaction:
             return transaction.count(self._statement(_MARK), values)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import groupby
@@ -23,6 +24,8 @@ from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.nginn_peer import HandlerFailed, Peer, Taken, is_refused
 from queue_pipeline_tests.support.nginn_worker import RESULTS, SETTINGS
+from queue_pipeline_tests.support.plain_transformer import PlainTransformer
+from queue_pipeline_tests.support.recovering import declare, run
 from queue_pipeline_tests.support.waiting import eventually
 
 TABLE = "Orders"
@@ -247,7 +250,7 @@ def test_a_mark_that_a_peer_sets_late_takes_the_message_out_of_our_batch(five: F
     claims = five.transport.claims
     peer, held = five.peer, []
 
-    def mark_late(message: Taken, error: HandlerFailed, moment: datetime) -> int:
+    def mark_late(message: Taken, error: HandlerFailed, moment: datetime | None = None) -> int:
         held.append(claim(five, 10))
         return Peer.mark_failed(peer, message, error, moment)
 
@@ -268,6 +271,23 @@ def test_a_mark_that_a_peer_sets_late_takes_the_message_out_of_our_batch(five: F
     ((error, retries),) = five.sql(f"SELECT error_info, retry_count FROM {five.queue} WHERE subqueue <> 'X'")
     assert (retries, "the handler of the peer failed" in error) == (1, True)
     check_changes(five.changes())
+
+
+def test_a_run_goes_on_at_once_with_what_a_late_mark_left_of_its_batch(five: Fleet) -> None:
+    """Not when the lease is over, which takes minutes."""
+    (first,) = five.transport.show(QUEUE, 1)
+    number = int(first.headers[wire.NGINN_BUS_MESSAGE_ID]) if first.headers else 0
+    marks = [Taken(number, None, "", "", 0, "", None, "", None)]
+
+    def mark_meanwhile(bodies: Sequence[bytes]) -> None:
+        if marks:
+            assert five.peer.mark_failed(marks.pop(), HandlerFailed()) == 1
+
+    transformer = PlainTransformer(mark_meanwhile, RESULTS)
+    ended, _ = run(five.transport, transformer, declare(input_queue=QUEUE))
+    assert (ended.reason, transformer.calls) == ("the queue is empty", [5, 4])
+    results = [json.loads(shown.body)["n"] for shown in five.transport.show(RESULTS, 10)]
+    assert (sorted(results), five.states()[0], five.transport.claims.list()) == ([1, 2, 3, 4], "R", [])
 
 
 @pytest.mark.usefixtures("needs_row_locks")
