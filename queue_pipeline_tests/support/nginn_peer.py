@@ -30,6 +30,7 @@ SCHEDULER_ROWS = 1_000
 CLEANUP_ROWS = 10_000
 DEADLINE_SECONDS = 60.0
 RETENTION_SECONDS = 0.2
+CHUNK = 20
 
 _CREATE = {
     HANDLED: "(unique_id varchar(40) NOT NULL PRIMARY KEY, n int NOT NULL, peer varchar(40) NOT NULL)",
@@ -197,6 +198,11 @@ class Peer:
                 due = self._time(first + timedelta(seconds=apart_seconds * place))
                 transaction.execute(statement, ("sql://shop/Shop", self._endpoint, due, body, f"{number:032x}"))
 
+    def ready(self) -> int:
+        """How many messages wait for a reader."""
+        with self._database.transaction(write=False) as transaction:
+            return int(transaction.rows(f"SELECT count(*) FROM {self._names['queue']} WHERE subqueue = 'I'")[0][0])
+
     def tell_that_all_is_sent(self) -> None:
         """Nothing more comes from this one."""
         self._tell(SENT)
@@ -277,6 +283,18 @@ def work(peer: Peer, seed: int, fail_every: int, refuse_every: int) -> None:
     raise TimeoutError("messages are left over")
 
 
+def send_all(peer: Peer, numbers: Sequence[int]) -> None:
+    """Send messages as they are needed: with a long backlog, those that come back would not be met again for long."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    for start in range(0, len(numbers), CHUNK):
+        while peer.ready() > 2 * CHUNK:
+            if time.monotonic() > deadline:
+                raise TimeoutError("nobody takes the messages")
+            time.sleep(0.005)
+        peer.send(numbers[start : start + CHUNK])
+    peer.tell_that_all_is_sent()
+
+
 def main() -> None:
     """`work` on a queue, or `send` numbered messages to it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -298,10 +316,7 @@ def main() -> None:
     if given.part == "work":
         work(peer, given.seed, given.fail_every, given.refuse_every)
         return
-    first, last = given.numbers
-    for start in range(first, last, 20):
-        peer.send(range(start, min(start + 20, last)))
-    peer.tell_that_all_is_sent()
+    send_all(peer, range(*given.numbers))
 
 
 if __name__ == "__main__":

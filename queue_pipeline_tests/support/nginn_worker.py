@@ -23,7 +23,7 @@ ALIAS = "shop"
 RESULTS = "results"
 BATCH = 15
 LEASE_SECONDS = 5.0
-FORGOTTEN_SECONDS = 0.2
+FORGOTTEN_SECONDS = 0.05
 DYING_SECONDS = 1.0
 SETTINGS = NGinnSettings(aliases=(ALIAS,), endpoint=f"sql://{ALIAS}/Worker")
 
@@ -68,8 +68,9 @@ class Worker:
         raise TimeoutError("there was nothing to die with")
 
     def _take_one_batch(self) -> bool:
-        what = self._chance.choices(("complete", "fail some", "give back", "forget"), (70, 15, 10, 5))[0]
-        claim = self._claim(FORGOTTEN_SECONDS if what == "forget" else LEASE_SECONDS)
+        what = self._chance.choices(("complete", "complete late", "give back", "forget"), (60, 25, 10, 5))[0]
+        lease = LEASE_SECONDS if what in ("complete", "give back") else FORGOTTEN_SECONDS
+        claim = self._claim(lease)
         if claim is None:
             return False
         messages, unreadable = self._transport.claims.messages(claim)
@@ -77,13 +78,16 @@ class Worker:
         try:
             if what == "give back":
                 self._transport.claims.give_back(claim)
-            elif what == "complete":
-                self._complete(claim, messages, ())
-            elif what == "fail some":
-                self._complete(claim, messages, self._chance.sample(messages, len(messages) // 3))
+            elif what != "forget":
+                if what == "complete late":
+                    # Peers take what they find; the rest of them may still be ours.
+                    time.sleep(1.5 * lease)
+                failing = self._chance.choice((0, 0, 0, 1, len(messages) // 3))
+                self._complete(claim, messages, self._chance.sample(messages, min(failing, len(messages))))
         except ClaimLostError:
             # A peer marked one of them, or the lease was over; what is left of it is free for the next.
-            self._transport.claims.release(claim)
+            with contextlib.suppress(ClaimLostError):
+                self._transport.claims.release(claim)
         return True
 
     def _claim(self, lease_seconds: float) -> Claim | None:
