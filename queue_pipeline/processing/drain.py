@@ -185,8 +185,9 @@ class Drain:
                 if attempted.error_for_all is not None and self._stopping is None:
                     self._stopping = Drained(FAILS_FOR_ALL, attempted.error_for_all, claim)
             elif isinstance(error, ClaimLostError):
-                heartbeat.let_go(claim)
                 logger.warning("%s", error)
+                # Of an NGinn queue, others may have taken some of its messages only: the rest is free for the next.
+                self._release([claim], heartbeat)
             else:
                 self._release([claim], heartbeat)
                 if self._stopping is None or self._stopping.failure is None:

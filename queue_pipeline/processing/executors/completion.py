@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 from queue_pipeline.processing.claimed_batch import read_rows, unreadable_rows
 from queue_pipeline.processing.executors.manifest import Manifest
-from queue_pipeline.processing.failed_copies import failed_copies, reasons_of
+from queue_pipeline.processing.failed_copies import failed_copies, failed_in_place, reasons_of
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.nginn.rows import is_nginn
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,17 @@ class _Receiver:
 def complete_staged(transport: QueueTransport, claim: Claim, manifest: Manifest) -> None:
     """Send what tasks staged and end the claim, in one transaction.
 
-    Messages that failed go to the error queue for their own reasons, and rows whose headers cannot be read as they are.
+    Messages that failed go to the error queue for their own reasons, and rows whose headers cannot be read as they are;
+    those of an NGinn queue stay in it as failed ones.
     """
     unreadable = [row.row_version for row in unreadable_rows(transport.claim_reader, claim)]
     failed = read_rows(transport.claim_reader, claim, [one.row_version for one in manifest.failures])
-    receiver = _Receiver(claim.queue, transport.error_queue, claim.queue)
-    copies = failed_copies(receiver, claim.queue, failed, reasons_of(manifest.failures), datetime.now(UTC))
-    transport.claims.complete(claim, ready=copies.ready, dead_letters=unreadable, staged=manifest.piles)
+    reasons = reasons_of(manifest.failures)
+    if is_nginn(transport.resolve(claim.queue)):
+        copies = failed_in_place(failed, reasons)
+    else:
+        receiver = _Receiver(claim.queue, transport.error_queue, claim.queue)
+        copies = failed_copies(receiver, claim.queue, failed, reasons, datetime.now(UTC))
+    transport.claims.complete(
+        claim, ready=copies.ready, dead_letters=unreadable, staged=manifest.piles, marks=copies.marks
+    )
