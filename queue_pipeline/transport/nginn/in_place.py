@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
-from queue_pipeline.transport.claim import DEFAULT_MAX_BYTES, Claim, lost
+from queue_pipeline.transport.claim import DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Bounds
-from queue_pipeline.transport.errors import AddressError, QueueNotFoundError
+from queue_pipeline.transport.errors import AddressError, ClaimLostError, QueueNotFoundError
 from queue_pipeline.transport.nginn.control import ControlMessages
 from queue_pipeline.transport.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, Sequences, numbered
@@ -167,7 +167,7 @@ class InPlaceClaims:
         bounds = (self._database.dialect.rows_per_take, DEFAULT_MAX_BYTES, claim.claim_id)
         for first, last, messages, _ in transaction.rows(self._store.statement(tables, "claim_parts"), bounds):
             if transaction.count(command, (claim.claim_id, first, last)) != messages:
-                raise lost(claim)
+                raise _partly_lost(claim)
         transaction.execute(self._store.statement(tables, "claim_drop"), (claim.claim_id,))
 
     def mark(
@@ -188,7 +188,7 @@ class InPlaceClaims:
             else:
                 count = transaction.count(retry, (milliseconds, told, claim.claim_id, row))
             if count != 1:
-                raise lost(claim)
+                raise _partly_lost(claim)
             transaction.execute(self._store.statement(tables, "claim_drop_one"), (claim.claim_id, row))
 
     def give_back(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> int:
@@ -265,3 +265,10 @@ class InPlaceClaims:
             )
         self._store.open(transaction, claim, lease)
         return claim
+
+
+def _partly_lost(claim: Claim) -> ClaimLostError:
+    return ClaimLostError(
+        f"claim {claim.claim_id} of {claim.queue}: another reader of the queue took some of its messages, after their "
+        "lease was over or by hand; nothing was sent, and what is left is taken again"
+    )
