@@ -14,6 +14,6 @@ taken AS (
 )
 SELECT
     id, unique_id, from_endpoint, to_endpoint, correlation_id, label, retry_count,
-    CAST(extract(EPOCH FROM insert_time) * 1000 AS bigint), msg_headers, msg_text, now() AT TIME ZONE 'UTC'
+    CAST(extract(EPOCH FROM insert_time) * 1000 AS bigint), msg_headers, msg_text, now() AT TIME ZONE 'UTC', retry_time
 FROM taken
 ORDER BY {order}
