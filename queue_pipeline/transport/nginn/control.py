@@ -10,10 +10,11 @@ from typing import Any, Final
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.database import Transaction
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.messages import OutgoingMessage
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.nginn.rows import StoredRow
+from queue_pipeline.transport.nginn.settings import LONGEST_WAIT
 from queue_pipeline.transport.nginn.subscriptions import NGinnSubscriptions, control_message, control_type
 from queue_pipeline.transport.nginn.text import type_of
 from queue_pipeline.transport.send import Sender
@@ -38,7 +39,7 @@ class ControlMessages:
             body = json.loads(row.text or "")
             kind = CONTROL_TYPES[type_of(row.text) or ""]
             getattr(self, f"_{kind}")(transaction, queue, row, body)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             return f"{type(error).__name__}: {error}"
         except QueuePipelineError as error:
             if transaction.doomed:
@@ -50,6 +51,10 @@ class ControlMessages:
         """Keep a subscription, and arrange for its renewal and its end, as long as the subscriber asked for one."""
         subscriber, message_type = body.get("SubscriberEndpoint") or row.from_endpoint, str(body["MessageType"])
         lifetime = wire.parse_time_span(str(body.get("SubscriptionTime") or "00:00:00"))
+        if lifetime > timedelta(seconds=LONGEST_WAIT):
+            raise ValueError(f"a subscription for {lifetime} is longer than ten years; ask for 0, which is for ever")
+        # Before it is kept: a message for somebody who cannot be sent anything would fail for all subscribers.
+        self._reach(transaction, subscriber)
         if lifetime <= timedelta(0):
             self._subscriptions.add(transaction, queue.canonical, subscriber, message_type, None)
             return
@@ -93,8 +98,19 @@ class ControlMessages:
         delay: timedelta | None = None,
     ) -> None:
         """Send to another bus in this database; one that is elsewhere is named in the log."""
-        if not is_endpoint(endpoint):
-            logger.warning("%s: %s cannot be reached from here; it gets no answer", queue, endpoint)
+        try:
+            table = self._reach(transaction, endpoint)
+        except (AddressError, QueueNotFoundError) as error:
+            logger.warning("%s: %s cannot be reached from here; it gets no answer: %s", queue, endpoint, error)
             return
         later = OutgoingMessage(message.body, message.headers, None, delay)
-        self._sender.send(self._book.resolve(endpoint), later, transaction)
+        self._sender.send(table, later, transaction)
+
+    def _reach(self, transaction: Transaction, endpoint: str) -> QueueTable:
+        """The table of another bus; asked for before it is written to, because an error would end the transaction."""
+        if not is_endpoint(endpoint):
+            raise AddressError(f"{endpoint!r} is no endpoint in this database; only sql://alias/Queue can be reached")
+        table = self._book.resolve(endpoint)
+        if not transaction.rows(self._book.dialect.statement("table_exists", queue=table)):
+            raise QueueNotFoundError(endpoint)
+        return table
