@@ -1,5 +1,5 @@
--- Receive: messages that are ready and held by nobody become processed ones, in a transaction that stays open while they are
--- worked on. Parameter: how many.
+-- Receive: messages that are ready and held by nobody become processed ones, in a transaction that stays open while
+-- they are worked on. Parameter: how many.
 WITH head AS MATERIALIZED (
     SELECT id FROM {queue} WHERE subqueue = 'I' ORDER BY {order} LIMIT ? FOR UPDATE SKIP LOCKED
 ),

@@ -1,6 +1,6 @@
--- Receive: messages that are ready and held by nobody become processed ones, in a transaction that stays open while they are
--- worked on. The same locks as the reference takes: update locks at the look, rows that others hold are passed over.
--- Parameter: how many.
+-- Receive: messages that are ready and held by nobody become processed ones, in a transaction that stays open while
+-- they are worked on. The same locks as the reference takes: update locks at the look, rows that others hold are passed
+-- over. Parameter: how many.
 DECLARE @taken TABLE (id bigint, place int);
 INSERT INTO @taken (id, place)
 SELECT id, ROW_NUMBER() OVER (ORDER BY {order})

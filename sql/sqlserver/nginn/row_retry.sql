@@ -2,6 +2,7 @@
 -- since. Parameters: milliseconds until then, what went wrong, its id.
 DECLARE @ms bigint = ?;
 UPDATE {queue} WITH (READPAST, ROWLOCK)
-SET subqueue = 'R', last_processed = GETDATE(), retry_count = retry_count + 1, retry_time = DATEADD(minute, @ms / 60000, DATEADD(millisecond, @ms % 60000, GETDATE())), error_info = ?
+SET subqueue = 'R', last_processed = GETDATE(), retry_count = retry_count + 1,
+    retry_time = DATEADD(minute, @ms / 60000, DATEADD(millisecond, @ms % 60000, GETDATE())), error_info = ?
 WHERE id = ? AND subqueue = 'I';
 SELECT @@ROWCOUNT;
