@@ -199,7 +199,16 @@ def test_a_subscriber_that_could_not_be_sent_anything_is_refused(bus, subscriber
         '{"$type":"%s","a":' + "[" * 100_000,
         '{"$type":"%s","MessageType":"' + "t" * 301 + '"}',
     ],
-    ids=["no type", "no time", "the longest time", "an endless time", "no text", "no json", "nested too deeply", "too long"],
+    ids=[
+        "no type",
+        "no time",
+        "the longest time",
+        "an endless time",
+        "no text",
+        "no json",
+        "nested too deeply",
+        "too long",
+    ],
 )
 def test_a_request_that_makes_no_sense_fails_and_the_others_go_on(bus, text):
     row_id = bus.insert(text % control_type("SubscribeRequest"))

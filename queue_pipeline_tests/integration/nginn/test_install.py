@@ -12,7 +12,7 @@ from queue_pipeline.transport.errors import AccessDeniedError, ConfigurationErro
 from queue_pipeline.transport.install import script, steps
 from queue_pipeline_tests.support.nginn_bus import BILLING, COLUMNS, ORDERS, SENDER, Bus, body_of, placed, settings
 
-ROLE_PASSWORD = "run-time"  # noqa: S105
+ROLE_PASSWORD = "run-time"
 INDEX = "IDX_Orders_subqueue_retry_time"
 
 

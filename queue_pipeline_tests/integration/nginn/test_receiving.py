@@ -93,7 +93,9 @@ def test_every_retry_waits_for_longer_and_the_last_one_fails_for_good(bus):
     for _ in range(3):
         fail_to_receive(other)
         (row,) = other.rows()
-        waits.append((row["subqueue"], row["retry_count"], round((row["retry_time"] - other.now()).total_seconds(), -1)))
+        waits.append(
+            (row["subqueue"], row["retry_count"], round((row["retry_time"] - other.now()).total_seconds(), -1))
+        )
         other.set_due(-1, row["id"])
         other.peer_schedules()
     assert waits == [("R", 1, 10), ("R", 2, 20), ("F", 3, 0)]

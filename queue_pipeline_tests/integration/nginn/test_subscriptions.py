@@ -2,8 +2,8 @@
 
 import pytest
 
-from queue_pipeline.transport import new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.nginn.subscriptions import EVERYTHING
 from queue_pipeline_tests.support.nginn_bus import BILLING, ORDERS, PLACED, SENDER, Bus, number_of, placed, settings
@@ -153,7 +153,9 @@ def test_a_published_message_can_answer_another(bus, subscriptions):
         (f"sql://db/{'a' * 200}", BILLING, TYPE, "publisher has 209 characters"),
     ],
 )
-def test_a_subscription_that_makes_no_sense_is_refused(bus, subscriptions, publisher, subscriber, message_type, problem):
+def test_a_subscription_that_makes_no_sense_is_refused(
+    bus, subscriptions, publisher, subscriber, message_type, problem
+):
     for act in (subscriptions.subscribe, subscriptions.unsubscribe):
         with pytest.raises(ConfigurationError, match=problem):
             act(publisher, subscriber, message_type)

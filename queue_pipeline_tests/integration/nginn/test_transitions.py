@@ -1,6 +1,6 @@
 """Every way from one subqueue to another, and which columns change on it: all others stay as they are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -97,7 +97,7 @@ def claim_out_of_turn(bus, _):
 class Transition:
     """A row before, what is done, and the row after; due is in seconds from the end of the test."""
 
-    before: dict[str, object]
+    before: Mapping[str, object]
     act: Callable[[Bus, int], object]
     to: str
     columns: set[str]
@@ -130,9 +130,7 @@ TABLE = {
     "due": Transition(PAST, schedule, "I", {"subqueue"}, -60),
     "not due": Transition({"subqueue": "R", "retry_time": 60}, schedule, "R", set(), 60),
     "due, moved by a peer": Transition(PAST, peer_schedules, "I", {"subqueue"}, -60),
-    "lease over, our scheduler leaves it": Transition(
-        {}, expire_then(schedule), "R", {"subqueue", "retry_time"}, -1
-    ),
+    "lease over, our scheduler leaves it": Transition({}, expire_then(schedule), "R", {"subqueue", "retry_time"}, -1),
     "lease over, a peer's scheduler returns it": Transition({}, expire_then(peer_schedules), "I", {"retry_time"}, -1),
     "lease over, the next claim takes it over": Transition(
         {}, expire_then(claim), "R", {"subqueue", "retry_time"}, 300

@@ -49,7 +49,9 @@ def test_the_first_number_is_zero():
     assert State("s", last=0).next == 1
 
 
-@pytest.mark.parametrize(("last", "length", "complete"), [(None, None, False), (4, None, False), (1, 3, False), (2, 3, True)])
+@pytest.mark.parametrize(
+    ("last", "length", "complete"), [(None, None, False), (4, None, False), (1, 3, False), (2, 3, True)]
+)
 def test_a_sequence_is_complete_when_its_last_number_is_done(last, length, complete):
     assert State("s", last=last, length=length).is_complete is complete
 
