@@ -176,7 +176,7 @@ def drop_index(bus):
     statement = {
         "sqlite": f'DROP INDEX "{INDEX}"',
         "postgresql": f'DROP INDEX {bus.backend.schema}."{INDEX}"',
-        "sqlserver": f"DROP INDEX [{INDEX}] ON {bus.table(ORDERS)}",
+        "sqlserver": f"DROP INDEX [{INDEX}] ON [{bus.backend.schema}].[Orders]",
     }[bus.backend.name]
     bus.execute(statement)
 
