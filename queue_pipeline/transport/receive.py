@@ -90,7 +90,7 @@ class Receiver:
             self._database.run(lambda transaction: self._fill(transaction, batch, max_messages))
             yield batch
         elif mode is TransactionMode.RECEIVE_ONLY and not self._database.dialect.locks_rows:
-            with self._by_claim(batch, max_messages):
+            with self._attempts(batch), self._by_claim(batch, max_messages):
                 yield batch
         else:
             with self._attempts(batch), self._database.transaction() as transaction:
@@ -165,7 +165,7 @@ class Receiver:
             batch.expired += claim.expired
             batch.forwarded += claim.forwarded
             try:
-                batch.messages, poison = self._claims.messages(claim)
+                batch.messages[:], poison = self._claims.messages(claim)
                 left = self._claims.dead_letter(claim, [row for row, _ in poison]) if poison else claim
             except BaseException:
                 self._claims.give_back(claim)

@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
@@ -64,6 +64,10 @@ class Incoming:
         columns = FIFO_ORDER if self._book.nginn.fifo else DEFAULT_ORDER
         return ", ".join(map(self._database.dialect.quote, columns))
 
+    def place(self, due: Any, row: int) -> tuple[Any, ...]:
+        """Where a message stands in that order."""
+        return (row,) if self._book.nginn.fifo else (due, row)
+
     def settle(
         self,
         transaction: Transaction,
@@ -80,9 +84,14 @@ class Incoming:
             refuse(row, problem)
         for row in found.expired:
             done(row)
-        for row in found.foreign:
+        foreign, found.foreign = found.foreign, []
+        for row in foreign:
             trouble = self._forward(transaction, queue, row)
-            done(row) if trouble is None else refuse(row, trouble)
+            if trouble is None:
+                done(row)
+                found.foreign.append(row)
+            else:
+                refuse(row, trouble)
         for row in found.control:
             trouble = self._control.handle(transaction, queue, self._message(transaction, queue, row))
             done(row) if trouble is None else refuse(row, trouble)

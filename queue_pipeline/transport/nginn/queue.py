@@ -61,7 +61,7 @@ class NGinnQueues:
     @functools.cached_property
     def incoming(self) -> Incoming:
         """What happens to messages before anybody works on them."""
-        control = ControlMessages(self._database, self._book, self._sender, self.subscriptions)
+        control = ControlMessages(self._book, self._sender, self.subscriptions)
         return Incoming(self._database, self._book, control, Sequences(self._database, self._book))
 
     @functools.cached_property

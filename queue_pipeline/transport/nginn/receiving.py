@@ -39,9 +39,11 @@ class NGinnReceiver:
             rows = transaction.rows(command, (max_messages,))
             if not rows:
                 return [], expired, forwarded, poisoned
-            stored = {int(row[0]): StoredRow(*row[:-1]) for row in rows}
+            # SQLite returns what it updated in no order.
+            rows = sorted(rows, key=lambda row: self._incoming.place(row[-1], row[0]))
+            stored = {int(row[0]): StoredRow(*row[:-2]) for row in rows}
             looked = [
-                Looked(one.id, one.to_endpoint, one.headers, one.text, row[-1])
+                Looked(one.id, one.to_endpoint, one.headers, one.text, row[-2])
                 for one, row in zip(stored.values(), rows, strict=True)
             ]
             found = self._incoming.settle(

@@ -55,11 +55,12 @@ class StoredRow(NamedTuple):
 def written(rows: Iterable[Row], table: QueueTable, settings: NGinnSettings) -> Iterator[Row]:
     """Rows for an NGinn table: the headers become a JSON text of its columns, the body gets its type."""
     for row in rows:
-        yield row._replace(headers=_columns(row, table, settings), body=_body(row, table, settings))
+        headers = wire.decode(row.headers)
+        text = _body(row, headers, table, settings)
+        yield row._replace(headers=_columns(row, headers, text, table, settings), body=text.encode("ascii"))
 
 
-def _columns(row: Row, table: QueueTable, settings: NGinnSettings) -> str:
-    headers = wire.decode(row.headers)
+def _columns(row: Row, headers: dict[str, str], body: str, table: QueueTable, settings: NGinnSettings) -> str:
     subject = _subject(headers, table)
     kept = {
         name: value
@@ -81,7 +82,7 @@ def _columns(row: Row, table: QueueTable, settings: NGinnSettings) -> str:
         "from": _within(sender, LONGEST_ENDPOINT, "its sender", subject),
         "to": _within(table.canonical, LONGEST_ENDPOINT, "its destination", subject),
         "correlation": _within(correlation, LONGEST_CORRELATION, "its correlation id", subject),
-        "label": (headers.get(wire.NGINN_LABEL) or _full_name(headers) or "")[:LONGEST_LABEL],
+        "label": (headers.get(wire.NGINN_LABEL) or _full_name(body))[:LONGEST_LABEL],
         "headers": text,
         # What stands between the headers and a further one that the statement adds.
         "more": "|" if text else "",
@@ -92,11 +93,9 @@ def _columns(row: Row, table: QueueTable, settings: NGinnSettings) -> str:
     return json.dumps({name: value for name, value in columns.items() if value is not None})
 
 
-def _body(row: Row, table: QueueTable, settings: NGinnSettings) -> bytes:
-    headers = wire.decode(row.headers)
+def _body(row: Row, headers: dict[str, str], table: QueueTable, settings: NGinnSettings) -> str:
     kind = _first_type(headers)
-    text = typed_body(row.body, settings.dotnet_type(kind) if kind else None, _subject(headers, table))
-    return text.encode("ascii")
+    return typed_body(row.body, settings.dotnet_type(kind) if kind else None, _subject(headers, table))
 
 
 def _within(value: str | None, longest: int, what: str, subject: str) -> str | None:
@@ -122,8 +121,9 @@ def _first_type(headers: dict[str, str]) -> str | None:
     return (headers.get(wire.ENCLOSED_MESSAGE_TYPES) or "").partition(";")[0].strip() or None
 
 
-def _full_name(headers: dict[str, str]) -> str | None:
-    return (_first_type(headers) or "").partition(",")[0].strip() or None
+def _full_name(body: str) -> str:
+    """The type of a body without its assembly: what the reference writes as the label, and operators look for."""
+    return (type_of(body) or "").partition(",")[0].strip()
 
 
 def _subject(headers: dict[str, str], table: QueueTable) -> str:

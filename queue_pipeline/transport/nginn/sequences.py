@@ -16,6 +16,7 @@ from queue_pipeline.transport.statements import Command
 POSTPONE_MILLISECONDS = 8_390
 """Until the next look at a message whose turn has not come, unless the one before it makes it ready first."""
 LONGEST_ID = 100
+LONGEST_NUMBER = 18
 
 
 class Numbered(NamedTuple):
@@ -69,12 +70,16 @@ class State:
         return self.length is not None and self.next >= self.length
 
     def admit(self, messages: Iterable[Numbered]) -> tuple[list[int], list[int]]:
-        """Rows whose turn it is, one after the other, and rows that have to wait; what came before comes again."""
-        turn, now, later = self.next, [], []
-        for message in sorted(messages, key=lambda one: one.number):
+        """Rows whose turn it is, one after the other, and rows that have to wait; what came before comes again.
+
+        `messages` are in the order in which they will be read: one that stands before its predecessor waits as well.
+        """
+        turn, reached, now, later = self.next, -1, [], []
+        for place, message in sorted(enumerate(messages), key=lambda one: one[1].number):
             self.length = self.length if message.length is None else message.length
-            if message.number <= turn:
-                turn = max(turn, message.number + 1)
+            if message.number < self.next or (message.number <= turn and place > reached):
+                if message.number >= self.next:
+                    turn, reached = message.number + 1, place
                 now.append(message.row)
                 self.waiting.pop(message.number, None)
             else:
@@ -97,11 +102,15 @@ def numbered(in_sequence: Mapping[int, Mapping[str, str]]) -> list[Numbered]:
     """The messages of sequences among rows with these headers; one without a number belongs to none."""
     found = []
     for row, headers in in_sequence.items():
-        number, length = headers.get(wire.NGINN_SEQUENCE_NUMBER, ""), headers.get(wire.NGINN_SEQUENCE_LENGTH, "")
-        sequence = headers.get(wire.NGINN_SEQUENCE, "")
-        if number.isdigit() and len(sequence) <= LONGEST_ID:
-            found.append(Numbered(row, sequence, int(number), int(length) if length.isdigit() else None))
+        sequence, number = headers.get(wire.NGINN_SEQUENCE, ""), _number(headers.get(wire.NGINN_SEQUENCE_NUMBER))
+        if number is not None and 0 < len(sequence) <= LONGEST_ID:
+            found.append(Numbered(row, sequence, number, _number(headers.get(wire.NGINN_SEQUENCE_LENGTH))))
     return found
+
+
+def _number(text: str | None) -> int | None:
+    """A number of a sequence; what is none, or beyond all sequences, is no reason to stop at a message."""
+    return int(text) if text and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
 
 
 class Sequences:

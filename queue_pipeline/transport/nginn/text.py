@@ -97,7 +97,7 @@ def _json_text(body: bytes, subject: str) -> str:
     try:
         text = body.decode("utf-8-sig")
         json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidMessageError(f"{subject}: NGinn bodies are JSON, and this one is not: {error}") from None
     return text.strip()
 

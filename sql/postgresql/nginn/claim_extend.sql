@@ -1,7 +1,9 @@
 -- Hold the messages of a claim for longer: those that are still its own. now() is one moment in the whole statement.
 -- Parameters: lease in milliseconds, claim id.
 WITH term AS MATERIALIZED (
-    SELECT (now() AT TIME ZONE 'UTC') + CAST(? AS integer) * INTERVAL '1 millisecond' AS lease, CAST(? AS uuid) AS claim_id
+    SELECT
+        (now() AT TIME ZONE 'UTC') + CAST(? AS integer) * INTERVAL '1 millisecond' AS lease,
+        CAST(? AS uuid) AS claim_id
 ),
 kept AS (
     UPDATE {queue} AS q

@@ -1,6 +1,6 @@
--- Claim: note which messages are ready and held by nobody, bounded by messages and by bytes (a first one is always taken),
--- and move them to subqueue R with the end of the lease as their retry time. Parameters: most messages, most bytes, claim id,
--- lease in milliseconds.
+-- Claim: note which messages are ready and held by nobody, bounded by messages and by bytes (a first one is always
+-- taken), and move them to subqueue R with the end of the lease as their retry time. Parameters: most messages, most
+-- bytes, claim id, lease in milliseconds.
 WITH head AS MATERIALIZED (
     SELECT id, retry_time, COALESCE(octet_length(msg_text), 0) + COALESCE(octet_length(msg_headers), 0) AS bytes
     FROM {queue}
@@ -14,7 +14,9 @@ sized AS (
 ),
 noted AS (
     INSERT INTO {claimed} (claim_id, id, bytes, due, lease)
-    SELECT CAST(p.claim AS uuid), s.id, s.bytes, s.retry_time, (now() AT TIME ZONE 'UTC') + p.lease * INTERVAL '1 millisecond'
+    SELECT
+        CAST(p.claim AS uuid), s.id, s.bytes, s.retry_time,
+        (now() AT TIME ZONE 'UTC') + p.lease * INTERVAL '1 millisecond'
     FROM sized AS s, (SELECT CAST(? AS bigint) AS bytes, CAST(? AS text) AS claim, CAST(? AS integer) AS lease) AS p
     WHERE s.before < p.bytes
     RETURNING id, lease

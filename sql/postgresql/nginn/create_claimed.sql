@@ -1,6 +1,6 @@
--- Which messages belong to batches in work. The messages themselves stay in the queue, in subqueue R, with the end of the
--- lease as their retry time: whoever else reads the queue returns them when the lease is over. While retry_time is the
--- lease that is kept here, a message is its claim's.
+-- Which messages belong to batches in work. The messages themselves stay in the queue, in subqueue R, with the end of
+-- the lease as their retry time: whoever else reads the queue returns them when the lease is over. While retry_time is
+-- the lease that is kept here, a message is its claim's.
 CREATE TABLE IF NOT EXISTS {claimed} (
     claim_id uuid NOT NULL,
     id bigint NOT NULL,

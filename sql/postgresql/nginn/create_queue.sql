@@ -1,5 +1,6 @@
--- A queue in the layout of NGinn.MessageBus. The reference has no PostgreSQL version: columns, order and meaning are those of
--- its SQL Server table, times are in UTC. The id in the index keeps messages of one moment in the order of their sending.
+-- A queue in the layout of NGinn.MessageBus. The reference has no PostgreSQL version: columns, order and meaning are
+-- those of its SQL Server table, times are in UTC. The id in the index keeps messages of one moment in the order of
+-- their sending.
 CREATE TABLE IF NOT EXISTS {queue} (
     id bigserial NOT NULL PRIMARY KEY,
     from_endpoint varchar(50) NOT NULL,

@@ -11,11 +11,26 @@ SELECT
     (now() AT TIME ZONE 'UTC'),
     NULL,
     0,
-    CASE WHEN CAST(o.headers AS json) ->> 'high' = 'yes' THEN (now() AT TIME ZONE 'UTC') - INTERVAL '1 day' ELSE (now() AT TIME ZONE 'UTC') END,
+    CASE
+        WHEN CAST(o.headers AS json) ->> 'high' = 'yes' THEN (now() AT TIME ZONE 'UTC') - INTERVAL '1 day'
+        ELSE (now() AT TIME ZONE 'UTC')
+    END,
     CAST(o.headers AS json) ->> 'correlation',
     CAST(o.headers AS json) ->> 'label',
     convert_from(o.body, 'UTF8'),
-    (CAST(o.headers AS json) ->> 'headers') || CASE WHEN o.milliseconds = -1 THEN '' ELSE (CAST(o.headers AS json) ->> 'more') || '_NG-TTL=' || to_char(date_trunc('second', (now() AT TIME ZONE 'UTC') + o.milliseconds * INTERVAL '1 millisecond' + INTERVAL '999 milliseconds'), 'YYYY-MM-DD HH24:MI:SS') END,
+    (CAST(o.headers AS json) ->> 'headers')
+    || CASE
+        WHEN o.milliseconds = -1 THEN ''
+        ELSE (CAST(o.headers AS json) ->> 'more')
+            || '_NG-TTL=' || to_char(
+                date_trunc(
+                    'second',
+                    (now() AT TIME ZONE 'UTC') + o.milliseconds * INTERVAL '1 millisecond'
+                        + INTERVAL '999 milliseconds'
+                ),
+                'YYYY-MM-DD HH24:MI:SS'
+            )
+    END,
     CAST(o.headers AS json) ->> 'unique'
 FROM {outbox} AS o
 WHERE o.claim_id = CAST(? AS uuid) AND o.task = ? AND o.pile = ?

@@ -1,5 +1,5 @@
--- Receive: messages that are ready and held by nobody become processed ones, in a transaction that stays open while they are
--- worked on. Parameter: how many.
+-- Receive: messages that are ready and held by nobody become processed ones, in a transaction that stays open while
+-- they are worked on. Parameter: how many.
 WITH head AS MATERIALIZED (
     SELECT id FROM {queue} WHERE subqueue = 'I' ORDER BY {order} LIMIT ? FOR UPDATE SKIP LOCKED
 ),
@@ -14,6 +14,6 @@ taken AS (
 )
 SELECT
     id, unique_id, from_endpoint, to_endpoint, correlation_id, label, retry_count,
-    CAST(extract(EPOCH FROM insert_time) * 1000 AS bigint), msg_headers, msg_text, now() AT TIME ZONE 'UTC'
+    CAST(extract(EPOCH FROM insert_time) * 1000 AS bigint), msg_headers, msg_text, now() AT TIME ZONE 'UTC', retry_time
 FROM taken
 ORDER BY {order}

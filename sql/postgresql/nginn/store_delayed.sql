@@ -1,6 +1,6 @@
--- Insert messages that are due later: they wait in subqueue R until some reader's scheduler moves them.
--- A message arrives as a JSON text of its columns and its body, packed as in ../nservicebus/send.sql.
--- Parameters: binary bodies, ids (not stored), milliseconds (-1 = for ever), columns, text bodies, offsets (1-based), lengths.
+-- Insert messages that are due later: they wait in subqueue R until some reader's scheduler moves them. A message
+-- arrives as a JSON text of its columns and its body, packed as in ../nservicebus/send.sql. Parameters: binary bodies,
+-- ids (not stored), milliseconds (-1 = for ever), columns, text bodies, offsets (1-based), lengths.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
     msg_text, msg_headers, unique_id

@@ -6,7 +6,8 @@ FROM (
     SELECT id, bytes, retry_time, sum(bytes) OVER (ORDER BY place ROWS UNBOUNDED PRECEDING) - bytes AS before
     FROM (
         SELECT
-            id, retry_time, COALESCE(length(CAST(msg_text AS BLOB)), 0) + COALESCE(length(CAST(msg_headers AS BLOB)), 0) AS bytes,
+            id, retry_time,
+            COALESCE(length(CAST(msg_text AS BLOB)), 0) + COALESCE(length(CAST(msg_headers AS BLOB)), 0) AS bytes,
             row_number() OVER (ORDER BY {order}) AS place
         FROM {queue}
         WHERE subqueue = 'I'

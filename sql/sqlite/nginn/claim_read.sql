@@ -1,5 +1,5 @@
--- One part of a claim, in order: the messages that are still its own, with the moment of their sending in milliseconds since
--- 1970. Parameters: claim id, first and last id.
+-- One part of a claim, in order: the messages that are still its own, with the moment of their sending in milliseconds
+-- since 1970. Parameters: claim id, first and last id.
 SELECT
     q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
     CAST(round((julianday(q.insert_time) - 2440587.5) * 86400000) AS INTEGER), q.msg_headers, q.msg_text

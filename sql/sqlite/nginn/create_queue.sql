@@ -1,5 +1,5 @@
--- A queue in the layout of NGinn.MessageBus: columns, order and meaning are those of its SQL Server table, times are in UTC.
--- The id in the index keeps messages of one moment in the order of their sending.
+-- A queue in the layout of NGinn.MessageBus: columns, order and meaning are those of its SQL Server table, times are in
+-- UTC. The id in the index keeps messages of one moment in the order of their sending.
 CREATE TABLE IF NOT EXISTS {queue} (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     from_endpoint TEXT NOT NULL,

@@ -11,11 +11,20 @@ SELECT
     strftime('%Y-%m-%d %H:%M:%f', 'now'),
     NULL,
     0,
-    CASE WHEN json_extract(o.Headers, '$.high') = 'yes' THEN strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day') ELSE strftime('%Y-%m-%d %H:%M:%f', 'now') END,
+    CASE
+        WHEN json_extract(o.Headers, '$.high') = 'yes' THEN strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')
+        ELSE strftime('%Y-%m-%d %H:%M:%f', 'now')
+    END,
     json_extract(o.Headers, '$.correlation'),
     json_extract(o.Headers, '$.label'),
     CAST(o.Body AS TEXT),
-    json_extract(o.Headers, '$.headers') || CASE WHEN o.Milliseconds = -1 THEN '' ELSE json_extract(o.Headers, '$.more') || '_NG-TTL=' || strftime('%Y-%m-%d %H:%M:%S', 'now', printf('%+.3f seconds', o.Milliseconds / 1000.0 + 0.999)) END,
+    json_extract(o.Headers, '$.headers')
+    || CASE
+        WHEN o.Milliseconds = -1 THEN ''
+        ELSE json_extract(o.Headers, '$.more')
+            || '_NG-TTL='
+            || strftime('%Y-%m-%d %H:%M:%S', 'now', printf('%+.3f seconds', o.Milliseconds / 1000.0 + 0.999))
+    END,
     json_extract(o.Headers, '$.unique')
 FROM {outbox} AS o
 WHERE o.ClaimId = ? AND o.Task = ? AND o.Pile = ?

@@ -1,4 +1,5 @@
--- Claim, second half: move what was noted to subqueue R, with the end of the lease as its retry time. Parameter: claim id.
+-- Claim, second half: move what was noted to subqueue R, with the end of the lease as its retry time. Parameter: claim
+-- id.
 UPDATE q
 SET subqueue = 'R', retry_time = c.lease
 FROM {queue} AS q WITH (ROWLOCK)

@@ -15,7 +15,12 @@ SELECT
     JSON_VALUE(o.Headers, '$.correlation'),
     JSON_VALUE(o.Headers, '$.label'),
     CAST(o.Body AS varchar(max)),
-    JSON_VALUE(o.Headers, '$.headers') + CASE WHEN CAST(o.Milliseconds AS int) = -1 THEN '' ELSE JSON_VALUE(o.Headers, '$.more') + '_NG-TTL=' + CONVERT(varchar(19), DATEADD(millisecond, CAST(o.Milliseconds AS int) + 999, GETDATE()), 120) END,
+    JSON_VALUE(o.Headers, '$.headers')
+    + CASE
+        WHEN CAST(o.Milliseconds AS int) = -1 THEN ''
+        ELSE JSON_VALUE(o.Headers, '$.more')
+            + '_NG-TTL=' + CONVERT(varchar(19), DATEADD(millisecond, CAST(o.Milliseconds AS int) + 999, GETDATE()), 120)
+    END,
     JSON_VALUE(o.Headers, '$.unique')
 FROM {outbox} AS o
 WHERE o.ClaimId = CAST(? AS uniqueidentifier) AND o.Task = ? AND o.Pile = ?

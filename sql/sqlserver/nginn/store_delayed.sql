@@ -1,6 +1,7 @@
--- Insert messages that are due later: they wait in subqueue R until some reader's scheduler moves them.
--- A message arrives as a JSON text of its columns and its body. The row is repeated for several messages, so it is kept
--- short; identity values follow the order of the rows. Parameters: id (not stored), milliseconds (-1 = for ever), columns, body.
+-- Insert messages that are due later: they wait in subqueue R until some reader's scheduler moves them. A message
+-- arrives as a JSON text of its columns and its body. The row is repeated for several messages, so it is kept short;
+-- identity values follow the order of the rows. Parameters: id (not stored), milliseconds (-1 = for ever), columns,
+-- body.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
     msg_text, msg_headers, unique_id

@@ -1,4 +1,5 @@
--- Subscribe, or hold a subscription for longer. Parameters: seconds until it expires (-1 = never), publisher, subscriber, type.
+-- Subscribe, or hold a subscription for longer. Parameters: seconds until it expires (-1 = never), publisher,
+-- subscriber, type.
 DECLARE @seconds int = ?, @publisher varchar(200) = ?, @subscriber varchar(200) = ?, @type varchar(300) = ?;
 UPDATE {subscriptions} WITH (UPDLOCK, HOLDLOCK)
 SET expiration_date = DATEADD(second, NULLIF(@seconds, -1), GETDATE())
