@@ -1,6 +1,6 @@
--- The figures of the queue by subqueue, and the average milliseconds between the time at which a message was due and that at
--- which it was processed, over those that were due in the last minutes. The index on subqueue and retry_time serves all of
--- them. Messages in work count as R. Parameter: minutes.
+-- The figures of the queue by subqueue, and the average milliseconds between the time at which a message was due and
+-- that at which it was processed, over those that were due in the last minutes. The index on subqueue and retry_time
+-- serves all of them. Messages in work count as R. Parameter: minutes.
 SELECT
     (SELECT COUNT(*) FROM {queue} WHERE subqueue = 'I'),
     (SELECT COUNT(*) FROM {queue} WHERE subqueue = 'R'),
