@@ -124,9 +124,11 @@ class Sequences:
         """The rows among these that have to wait for others."""
         waiting: list[int] = []
         for state, own in self._states(transaction, messages):
+            known = dict(state.waiting)
             _, later = state.admit(own)
             waiting += later
-            if later:
+            # Also what no longer waits: making it ready later would take it from whoever works on it.
+            if state.waiting != known:
                 self._keep(transaction, state)
         return waiting
 
