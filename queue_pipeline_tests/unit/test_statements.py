@@ -136,7 +136,6 @@ PARAMETERS = {
     "install_lock": 1,
     "metrics_record": 8,
     "nginn/claim_complete": 3,
-    "nginn/claim_done_row": 2,
     "nginn/claim_drop": 1,
     "nginn/claim_drop_one": 2,
     "nginn/claim_extend": 2,

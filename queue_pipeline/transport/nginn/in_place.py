@@ -6,9 +6,10 @@ as its retry time is that very moment: whoever else takes it afterwards changes 
 
 from __future__ import annotations
 
+import functools
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -73,7 +74,7 @@ class Incoming:
         transaction: Transaction,
         queue: QueueTable,
         rows: Sequence[Looked],
-        done: Callable[[int], object],
+        done: Callable[[list[int]], object],
         refuse: Callable[[int, str], object],
         postpone: Callable[[int], object],
     ) -> Sorted:
@@ -82,19 +83,19 @@ class Incoming:
         for row, problem in found.unreadable:
             logger.error("queue %s: message %s is %s; moved to the failed ones", queue, row, problem)
             refuse(row, problem)
-        for row in found.expired:
-            done(row)
+        finished = list(found.expired)
         foreign, found.foreign = found.foreign, []
         for row in foreign:
             trouble = self._forward(transaction, queue, row)
             if trouble is None:
-                done(row)
+                finished.append(row)
                 found.foreign.append(row)
             else:
                 refuse(row, trouble)
         for row in found.control:
             trouble = self._control.handle(transaction, queue, self._message(transaction, queue, row))
-            done(row) if trouble is None else refuse(row, trouble)
+            finished.append(row) if trouble is None else refuse(row, trouble)
+        done(finished)
         if self._book.nginn.sequences and found.in_sequence:
             waiting = set(self.sequences.admit(transaction, numbered(found.in_sequence)))
             for row in waiting:
@@ -171,6 +172,10 @@ class InPlaceClaims:
         """A claim's messages are processed, but for those that failed; all must still be the claim's."""
         self.mark(transaction, tables, claim, marks, unreadable)
         self._count_sequences(transaction, tables, claim)
+        self.complete_rows(transaction, tables, claim)
+
+    def complete_rows(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
+        """What is in a claim is processed, and in it no more."""
         command = self._store.statement(tables, "claim_complete")
         # In parts: so many row locks of one statement would become a lock of the table on SQL Server.
         bounds = (self._database.dialect.rows_per_take, DEFAULT_MAX_BYTES, claim.claim_id)
@@ -235,14 +240,24 @@ class InPlaceClaims:
             Looked(*row) for row in transaction.rows(self._store.statement(tables, "claim_sort"), (claim.claim_id,))
         ]
 
+    def _finish(
+        self, transaction: Transaction, tables: ClaimTables, claim: Claim, all_rows: Sequence[int], rows: list[int]
+    ) -> None:
+        """Messages are done without being worked on: a whole backlog may have expired, so not one by one."""
+        if not rows:
+            return
+        part, separate = str(uuid.uuid4()), self._store.statement(tables, "claim_separate")
+        for first, last in ranges(rows, all_rows):
+            transaction.execute(separate, (part, claim.claim_id, first, last))
+        self.complete_rows(transaction, tables, replace(claim, claim_id=part))
+
     def _take_new(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int
     ) -> Claim | None:
         claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
         dialect = self._database.dialect
-        done, fail, postpone, drop = (
-            self._store.statement(tables, name)
-            for name in ("claim_done_row", "claim_fail_row", "claim_postpone_row", "claim_drop_one")
+        fail, postpone, drop = (
+            self._store.statement(tables, name) for name in ("claim_fail_row", "claim_postpone_row", "claim_drop_one")
         )
 
         def leave(command: Command, *values: object) -> Callable[[int], None]:
@@ -255,11 +270,12 @@ class InPlaceClaims:
         while not claim.messages:
             if not dialect.take_in_place(transaction, tables, self._incoming.order, claim.claim_id, bounds, lease):
                 return None
+            looked = self._look(transaction, tables, claim)
             found = self._incoming.settle(
                 transaction,
                 tables.queue,
-                self._look(transaction, tables, claim),
-                leave(done),
+                looked,
+                functools.partial(self._finish, transaction, tables, claim, [row.id for row in looked]),
                 lambda row, problem: leave(fail, problem)(row),
                 leave(postpone, POSTPONE_MILLISECONDS),
             )
@@ -274,6 +290,19 @@ class InPlaceClaims:
             )
         self._store.open(transaction, claim, lease)
         return claim
+
+
+def ranges(rows: Iterable[int], all_rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Rows as ranges of ids that hold no other row of all of them."""
+    wanted, found, previous = set(rows), list[tuple[int, int]](), False
+    for row in sorted(all_rows):
+        if row in wanted:
+            if previous:
+                found[-1] = (found[-1][0], row)
+            else:
+                found.append((row, row))
+        previous = row in wanted
+    return found
 
 
 def _partly_lost(claim: Claim) -> ClaimLostError:

@@ -50,7 +50,7 @@ class NGinnReceiver:
                 transaction,
                 queue,
                 looked,
-                lambda row: None,
+                lambda rows: None,
                 lambda row, problem: transaction.execute(refuse, (problem, row)),
                 lambda row: transaction.execute(postpone, (POSTPONE_MILLISECONDS, row)),
             )

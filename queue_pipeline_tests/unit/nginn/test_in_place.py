@@ -1,0 +1,20 @@
+"""What claims in place decide without a database."""
+
+import pytest
+
+from queue_pipeline.transport.nginn.in_place import ranges
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([], []),
+        ([3], [(3, 3)]),
+        ([1, 3, 7], [(1, 7)]),
+        ([7, 1], [(1, 1), (7, 7)]),
+        ([1, 3, 9, 12], [(1, 3), (9, 12)]),
+        ([1, 3, 7, 8, 9, 12], [(1, 12)]),
+    ],
+)
+def test_ranges_hold_no_row_that_was_not_asked_for(rows, found):
+    assert ranges(rows, [12, 9, 8, 7, 3, 1]) == found
