@@ -28,7 +28,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresCluster]:
-    with PostgresCluster(settings={"max_connections": "100"}) as cluster:
+    with PostgresCluster(settings={"max_connections": "300"}) as cluster:
         yield cluster
 
 

@@ -15,6 +15,8 @@ from queue_pipeline.transport.transport_settings import TransportSettings
 EXECUTOR_VARIABLE = "QUEUE_PIPELINE_EXECUTOR_DATABASE"
 FROM_ENVIRONMENT = "environment"
 
+MOST_TRANSPORTS = 4
+"""So many databases or schemas a worker keeps connections to; it closes those of the oldest."""
 _transports: dict[bytes, QueueTransport] = {}
 
 
@@ -32,6 +34,9 @@ class ExecutorSettings:
         """The transport of this process, made once: a worker keeps its connections from task to task."""
         key = pickle.dumps(self)
         if key not in _transports:
+            while len(_transports) >= MOST_TRANSPORTS:
+                # A worker outlives many jobs, and those of another database or schema leave their connections open.
+                _transports.pop(next(iter(_transports))).close()
             _transports[key] = QueueTransport.of(self._here())
             # Spark has its workers look for garbage after every task, among all that was ever imported: measured, that
             # is half of their time. What is here now stays anyway.
