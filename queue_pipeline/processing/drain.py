@@ -14,7 +14,7 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
 from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
+from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueuePipelineError
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.receivers import Places
 from queue_pipeline.transport.transport import QueueTransport
@@ -196,9 +196,13 @@ class Drain:
 
     def _look_around(self) -> None:
         """What a run does beside its batches: share the rate limit, and respect a pause."""
-        self._limit.look()
-        if self._pipeline.name in self._transport.pauses.list():
-            self._stopping = Drained("the pipeline is paused")
+        try:
+            self._limit.look()
+            if self._pipeline.name in self._transport.pauses.list():
+                self._stopping = Drained("the pipeline is paused")
+        except DatabaseUnavailableError as error:
+            # Batches in work find out by themselves, and say what became of them; so does the next claim.
+            logger.warning("pipeline %s: nobody can tell whether it is paused: %s", self._pipeline.name, error)
 
     def _left_over(self) -> list[Claim]:
         """What attempts left to be tried that ended after the run did."""

@@ -14,7 +14,7 @@ from queue_pipeline.processing.heartbeat import Heartbeat
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
-from queue_pipeline.transport.errors import QueueNotFoundError
+from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -163,6 +163,21 @@ def test_a_pause_ends_the_taking_and_what_is_in_work_is_finished(transport):
     assert transport.peek("orders") == 4
     assert drain(transport, worker).run().reason == "the pipeline is paused"
     assert transport.peek("orders") == 4
+
+
+def test_a_run_goes_on_while_nobody_can_tell_whether_it_is_paused(transport, monkeypatch, caplog):
+    """The database may be away for a look, and back when the batch is completed."""
+    fill(transport, 6)
+
+    def away():
+        raise DatabaseUnavailableError("the database is starting up")
+
+    monkeypatch.setattr(transport.pauses, "list", away)
+    worker = Worker(transport)
+    ended = drain(transport, worker, declare(), slots=1).run()
+    assert (ended.reason, ended.failure) == ("the queue is empty", None)
+    assert sum(claim.messages for claim in worker.done) == 6
+    assert "nobody can tell whether it is paused: the database is starting up" in caplog.text
 
 
 def test_a_batch_that_fails_is_released_and_the_others_are_finished(transport):
