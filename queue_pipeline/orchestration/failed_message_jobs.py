@@ -25,7 +25,6 @@ T = TypeVar("T")
 Rows: TypeAlias = Sequence[Mapping[str, str | int]]
 MOST_SHOWN = 100
 LONGEST_REASON = 300
-MOST_DISCARDED = 10_000
 
 
 class FailedMessagesConfig(dg.Config):
@@ -96,8 +95,8 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefini
 
         def discard_one(queue: QueueTable) -> int:
             if is_nginn(queue):
-                ids = _ids(queue, config) or [one.id for one in database.nginn.failed(queue, limit=MOST_DISCARDED)]
-                return database.nginn.discard_failed(queue, *ids)
+                ids = _ids(queue, config)
+                return database.nginn.discard_failed(queue, *ids) if ids else _discard_all(database, queue)
             return database.failed.discard(queue, selection, on_progress=_log(context, queue, "discarded"))
 
         counts = _on_each(context, database, _named(config, error_queues), discard_one)
@@ -135,6 +134,14 @@ def _on_each(
                 raise
             context.log.warning(str(error))
     return done
+
+
+def _discard_all(transport: QueueTransport, queue: QueueTable) -> int:
+    """Delete all failed messages of an NGinn queue, some hundred in a transaction; returns how many there were."""
+    total = 0
+    while found := transport.nginn.failed(queue):
+        total += transport.nginn.discard_failed(queue, *(one.id for one in found))
+    return total
 
 
 def _ids(queue: QueueTable, config: FailedMessagesConfig) -> list[int]:

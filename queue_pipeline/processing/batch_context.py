@@ -15,6 +15,7 @@ from queue_pipeline.transport.database import Transaction
 from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline.transport.user_tables import TableRows
@@ -49,12 +50,16 @@ class BatchContext:
         """Tell of a subscriber whose queue is missing as what it is: no message is at fault of that."""
         topics = [topic for event in self.pipeline.publishes for topic in event.topics]
         subscribers = [address for publication in sending.events.values() for address in publication.subscribers]
-        with self.transport.subscriptions.named(topics, subscribers):
+        publisher, others = self.pipeline.input_queue, [one for one in subscribers if not is_endpoint(one)]
+        with (
+            self.transport.nginn.subscriptions.named(publisher, set(subscribers) - set(others)),
+            self.transport.subscriptions.named(topics, others),
+        ):
             yield
 
     def _publication(self, event: Event) -> Publication:
         """An event's subscribers; those of an NGinn endpoint are in that system's own table, by its input queue."""
-        subscribers = tuple(self.transport.subscriptions.subscribers(event.topics))
+        subscribers = self.transport.subscriptions.subscribers(event.topics)
         queue = self.transport.resolve(self.pipeline.input_queue)
         if is_nginn(queue):
             others = self.transport.nginn.subscriptions.subscribers(queue.canonical, event.name, event.topics)

@@ -14,7 +14,7 @@ import pyarrow.json as pj
 from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claim import Claim, ranges
 from queue_pipeline.transport.claim_reader import ClaimReader, Part
 
 _TEXT = pa.string()
@@ -76,15 +76,8 @@ class ClaimedBatch:
         marked = pc.match_substring(self.messages["headers"], wire.quote(wire.RETRIES))
         if not pc.any(marked).as_py():
             return []
-        ranges: list[tuple[int, int]] = []
-        previous = False
-        for row_version, is_marked in zip(self.messages["row_version"].to_pylist(), marked.to_pylist(), strict=True):
-            if is_marked and previous:
-                ranges[-1] = (ranges[-1][0], row_version)
-            elif is_marked:
-                ranges.append((row_version, row_version))
-            previous = is_marked
-        return ranges
+        versions = self.messages["row_version"]
+        return ranges(versions.filter(marked).to_pylist(), versions.to_pylist())
 
     def halves(self) -> tuple[ClaimedBatch, ClaimedBatch]:
         """The same messages in two batches; what cannot be read stays with the first."""

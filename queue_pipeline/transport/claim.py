@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from queue_pipeline.transport.addressing import QueueTable
@@ -66,6 +67,19 @@ def lost(claim: Claim) -> ClaimLostError:
         f"claim {claim.claim_id} of {claim.queue} is no longer held by {claim.owner} at attempt {claim.attempt}: "
         "its lease ran out and another took it, or it was released; nothing was sent, whoever holds it now goes on"
     )
+
+
+def ranges(row_versions: Iterable[int], all_of_them: Iterable[int]) -> list[tuple[int, int]]:
+    """Messages of a claim as ranges of row versions that hold no other message of it."""
+    wanted, found, previous = set(row_versions), list[tuple[int, int]](), False
+    for version in sorted(all_of_them):
+        if version in wanted:
+            if previous:
+                found[-1] = (found[-1][0], version)
+            else:
+                found.append((version, version))
+        previous = version in wanted
+    return found
 
 
 def check_claim(queue: QueueTable, owner: str, max_messages: int, max_bytes: int, lease_seconds: float) -> None:

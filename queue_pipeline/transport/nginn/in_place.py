@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
-from queue_pipeline.transport.claim import DEFAULT_MAX_BYTES, Claim
+from queue_pipeline.transport.claim import DEFAULT_MAX_BYTES, Claim, ranges
 from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Bounds
@@ -290,19 +290,6 @@ class InPlaceClaims:
             )
         self._store.open(transaction, claim, lease)
         return claim
-
-
-def ranges(rows: Iterable[int], all_rows: Iterable[int]) -> list[tuple[int, int]]:
-    """Rows as ranges of ids that hold no other row of all of them."""
-    wanted, found, previous = set(rows), list[tuple[int, int]](), False
-    for row in sorted(all_rows):
-        if row in wanted:
-            if previous:
-                found[-1] = (found[-1][0], row)
-            else:
-                found.append((row, row))
-        previous = row in wanted
-    return found
 
 
 def _partly_lost(claim: Claim) -> ClaimLostError:

@@ -62,11 +62,7 @@ def written(rows: Iterable[Row], table: QueueTable, settings: NGinnSettings) -> 
 
 def _columns(row: Row, headers: dict[str, str], body: str, table: QueueTable, settings: NGinnSettings) -> str:
     subject = _subject(headers, table)
-    kept = {
-        name: value
-        for name, value in headers.items()
-        if name not in _NOT_WRITTEN and (name in _KEPT or not name.startswith(wire.RESERVED_PREFIXES))
-    }
+    kept = {name: value for name, value in headers.items() if name not in _NOT_WRITTEN and _is_own(name)}
     reply_to = headers.get(wire.REPLY_TO_ADDRESS)
     sender = reply_to if is_endpoint(reply_to) else settings.endpoint
     if not sender:
@@ -74,8 +70,6 @@ def _columns(row: Row, headers: dict[str, str], body: str, table: QueueTable, se
             f"{subject}: NGinn needs the endpoint of its sender, in the form sql://alias/Queue; name one that its "
             "receivers know, as `endpoint` in the settings of NGinn queues"
         )
-    if reply := headers.get(wire.NGINN_REPLY_TO):
-        kept[wire.NGINN_REPLY_TO] = reply
     text = encode_headers(kept, subject)
     correlation = headers.get(wire.NGINN_CORRELATION_ID) or headers.get(wire.CORRELATION_ID)
     columns = {
@@ -84,13 +78,22 @@ def _columns(row: Row, headers: dict[str, str], body: str, table: QueueTable, se
         "correlation": _within(correlation, LONGEST_CORRELATION, "its correlation id", subject),
         "label": (headers.get(wire.NGINN_LABEL) or _full_name(body))[:LONGEST_LABEL],
         "headers": text,
-        # What stands between the headers and a further one that the statement adds.
-        "more": "|" if text else "",
+        "expires": _before_expiry(text),
         "unique": unique_id(headers.get(wire.MESSAGE_ID) or row.id),
     }
     if headers.get(wire.NGINN_PRIORITY, "").lower() == "high":
         columns["high"] = "yes"
     return json.dumps({name: value for name, value in columns.items() if value is not None})
+
+
+def _is_own(name: str) -> bool:
+    """Whether a header travels as it is: those of programs do, and the two that tell what a message came from."""
+    return name in _KEPT or not name.startswith(wire.RESERVED_PREFIXES)
+
+
+def _before_expiry(headers: str) -> str:
+    """What stands before the time that the statement adds to the headers of a message that expires."""
+    return f"{'|' if headers else ''}{wire.NGINN_TIME_TO_LIVE}="
 
 
 def _body(row: Row, headers: dict[str, str], table: QueueTable, settings: NGinnSettings) -> str:
@@ -139,7 +142,8 @@ def message_headers(queue: str, row: StoredRow, settings: NGinnSettings) -> dict
     """What is known of a row, as headers; a ValueError says why no reader could read it."""
     if row.text is None:
         raise ValueError("msg_text is NULL")
-    own = decode_headers(row.headers)
+    # What a sender writes there must not pass for what only this side says, such as a type that is not on the list.
+    own = {name: value for name, value in decode_headers(row.headers).items() if _is_own(name)}
     dotnet_type = type_of(row.text)
     sent = datetime.fromtimestamp(row.sent_milliseconds / 1000, UTC)
     headers = {
@@ -193,7 +197,7 @@ def forwarded_row(row: StoredRow) -> Row:
         "correlation": row.correlation_id,
         "label": row.label,
         "headers": row.headers or "",
-        "more": "|" if row.headers else "",
+        "expires": _before_expiry(row.headers or ""),
         "unique": row.unique_id,
     }
     text = json.dumps({name: value for name, value in columns.items() if value is not None})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -13,11 +13,14 @@ from typing import Final
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
+from queue_pipeline.transport.errors import AddressError, ConfigurationError, QueueNotFoundError, SubscriberError
+from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.statements import Command
+from queue_pipeline.transport.subscriber_cache import SubscriberCache
+from queue_pipeline.transport.subscriptions import CACHE_SECONDS
 
 NAMESPACE: Final = "NGinnBPM.MessageBus.Messages"
 ASSEMBLY: Final = "NGinnBPM.MessageBus"
@@ -25,7 +28,6 @@ EVERYTHING: Final = "System.Object"
 """The base of all types: whoever subscribed to it gets everything."""
 LONGEST_ENDPOINT = 200
 LONGEST_TYPE = 300
-CACHE_SECONDS = 5.0
 
 
 def control_type(kind: str) -> str:
@@ -56,8 +58,7 @@ class NGinnSubscriptions:
         self._database = database
         self._book = book
         self._sender = sender
-        self._lock = threading.Lock()
-        self._known: dict[str, tuple[float, Sequence[NGinnSubscription]]] = {}
+        self._cache = SubscriberCache(CACHE_SECONDS, time.monotonic)
 
     @property
     def table(self) -> QueueTable:
@@ -102,18 +103,18 @@ class NGinnSubscriptions:
         _check(publisher, subscriber, message_type)
         seconds = -1 if expires is None else round(expires.total_seconds())
         transaction.execute(self._statement("subscription_add"), (seconds, publisher, subscriber, message_type))
-        self.forget()
+        self.forget(publisher)
 
     def remove(self, transaction: Transaction, publisher: str, subscriber: str, message_type: str) -> int:
         """Drop a subscription; returns how many there were."""
         command = self._statement("subscription_remove")
-        self.forget()
+        self.forget(publisher)
         return transaction.count(command, (publisher, subscriber, message_type))
 
     def expire(self, transaction: Transaction, publisher: str, subscriber: str, message_type: str) -> int:
         """Drop a subscription that was not renewed in time; returns how many there were."""
         command = self._statement("subscription_expire")
-        self.forget()
+        self.forget(publisher)
         return transaction.count(command, (publisher, subscriber, message_type))
 
     def is_wanted(self, transaction: Transaction, publisher: str, subscriber: str, message_type: str) -> bool:
@@ -127,15 +128,21 @@ class NGinnSubscriptions:
         """Every subscription, or those at one publisher; those whose time is over are still there until noticed."""
         return self._database.run(lambda own: self._read(own, publisher), write=False)
 
-    def subscribers(self, publisher: str, message_type: str, parents: Iterable[str] = ()) -> list[str]:
-        """Who gets a message: each once, whichever of its types it subscribed to; read again every five seconds."""
+    def subscribers(self, publisher: str, message_type: str, parents: Iterable[str] = ()) -> tuple[str, ...]:
+        """Who gets a message: each once, whichever of its types it subscribed to; known for a few seconds."""
         types = {message_type, *parents, EVERYTHING}
-        found = [
-            one.subscriber
-            for one in self._of(publisher)
-            if one.message_type in types and (one.expires_seconds is None or one.expires_seconds > 0)
-        ]
-        return list(dict.fromkeys(found))
+        return self._cache.get(frozenset({publisher, *types}), lambda: self._load(publisher, types))
+
+    @contextlib.contextmanager
+    def named(self, publisher: str, subscribers: Iterable[str]) -> Iterator[None]:
+        """Tell whose subscription it is when a subscriber's queue turns out to be missing, and how to end it."""
+        try:
+            yield
+        except QueueNotFoundError as error:
+            if error.queue not in set(subscribers):
+                raise
+            self.forget(publisher)
+            raise _unreachable(publisher, error.queue, str(error)) from error
 
     def publish(
         self,
@@ -150,24 +157,27 @@ class NGinnSubscriptions:
         Every copy has an id of its own, as in the reference. Returns how many copies there are.
         """
         batch = [messages] if isinstance(messages, OutgoingMessage) else messages
-        targets = self.subscribers(publisher, _full_name(message_type), parents)
+        targets = self.subscribers(publisher, full_name(message_type), parents)
         operations = [Operation(target, _copy(message, publisher)) for message in batch for target in targets]
-        return self._sender.dispatch(operations, transaction)
+        with self.named(publisher, targets):
+            return self._sender.dispatch(operations, transaction)
 
-    def forget(self) -> None:
-        """Read the table again next time."""
-        with self._lock:
-            self._known.clear()
+    def forget(self, publisher: str) -> None:
+        """Read the subscriptions at a publisher again next time."""
+        self._cache.forget([publisher])
 
-    def _of(self, publisher: str) -> Sequence[NGinnSubscription]:
-        with self._lock:
-            read, known = self._known.get(publisher, (0.0, []))
-            if read and time.monotonic() - read < CACHE_SECONDS:
-                return known
-        found = self.all(publisher)
-        with self._lock:
-            self._known[publisher] = (time.monotonic(), found)
-        return found
+    def _load(self, publisher: str, types: set[str]) -> tuple[str, ...]:
+        found = [
+            one.subscriber
+            for one in self.all(publisher)
+            if one.message_type in types and (one.expires_seconds is None or one.expires_seconds > 0)
+        ]
+        for subscriber in found:
+            try:
+                self._book.resolve(subscriber)
+            except AddressError as error:
+                raise _unreachable(publisher, subscriber, str(error)) from error
+        return tuple(dict.fromkeys(found))
 
     def _read(self, transaction: Transaction, publisher: str | None) -> Sequence[NGinnSubscription]:
         rows = transaction.rows(self._statement("subscription_list"), (publisher or "", publisher or ""))
@@ -180,14 +190,17 @@ class NGinnSubscriptions:
         return self._database.dialect.statement(f"nginn/{name}", subscriptions=self.table)
 
 
+def _unreachable(publisher: str, subscriber: str, why: str) -> SubscriberError:
+    return SubscriberError(
+        f"subscriber {subscriber} at {publisher} cannot be sent to, and nothing was published: {why}; if it is gone "
+        f"for good: queue-pipeline nginn unsubscribe {publisher} {subscriber} TYPE"
+    )
+
+
 def _copy(message: OutgoingMessage, publisher: str) -> OutgoingMessage:
     fresh = wire.standard_headers(reply_to=publisher)[wire.MESSAGE_ID]
     headers = {**message.headers, wire.MESSAGE_ID: fresh, wire.REPLY_TO_ADDRESS: publisher}
     return OutgoingMessage(message.body, headers, message.time_to_be_received, message.delay)
-
-
-def _full_name(message_type: str) -> str:
-    return message_type.partition(",")[0].strip()
 
 
 def _check(publisher: str, subscriber: str, message_type: str) -> None:

@@ -97,10 +97,10 @@ def test_a_second_request_holds_the_same_subscription_for_longer(bus, handle):
 
 def test_a_subscription_of_ones_own_takes_effect_once_the_publisher_saw_to_it(bus, handle):
     subscriptions = bus.transport.nginn.subscriptions
-    assert subscriptions.subscribers(ORDERS, TYPE) == []
+    assert subscriptions.subscribers(ORDERS, TYPE) == ()
     subscriptions.subscribe(ORDERS, BILLING, TYPE)
     handle(bus)
-    assert subscriptions.subscribers(ORDERS, TYPE) == [BILLING]
+    assert subscriptions.subscribers(ORDERS, TYPE) == (BILLING,)
 
 
 def test_a_renewal_is_asked_for_while_the_subscription_is_in_the_table(bus, handle):
@@ -136,7 +136,7 @@ def test_a_timeout_ends_a_subscription_only_when_its_time_is_over(bus, handle, l
     bus.insert_control("SubscriptionTimeout", Subscriber=BILLING, MessageType=TYPE, Expiration=moment)
     handle(bus)
     assert len(bus.subscriptions()) == remaining
-    assert bus.transport.nginn.subscriptions.subscribers(ORDERS, TYPE) == [BILLING] * remaining
+    assert bus.transport.nginn.subscriptions.subscribers(ORDERS, TYPE) == (BILLING,) * remaining
 
 
 def test_a_timeout_of_a_subscription_for_ever_changes_nothing(bus, handle):

@@ -3,6 +3,7 @@
 import pytest
 
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.nginn.queue import NGinnFigures, require_nginn
 from queue_pipeline_tests.support.nginn_bus import BILLING, ORDERS, SENDER, body_of, number_of, placed
@@ -79,6 +80,17 @@ def test_the_status_of_everything_includes_both_kinds_of_queues(bus):
     assert set(names) >= {ORDERS, BILLING, SENDER}
     assert len([name for name in names if "plain" in name]) == 1
     assert len(names) == len(set(names))
+
+
+def test_a_table_that_no_endpoint_can_name_is_passed_over(bus, orders):
+    """Somebody's copy of a queue must not stop the status of all others."""
+    dialect = bus.transport.database.dialect
+    copy = bus.transport.resolve(QueueAddress("Orders of last year"))
+    names = {"subqueue_index": dialect.quote("IDX_copy"), "key_index": dialect.quote("PK_copy")}
+    for statement in dialect.split_script(dialect.statement("nginn/create_queue", queue=copy, **names).text):
+        bus.backend.sql(bus.transport, statement)
+    assert orders in bus.transport.nginn.queues()
+    assert copy.table not in [table.table for table in bus.transport.nginn.queues()]
 
 
 def test_without_an_alias_no_table_is_known_as_an_nginn_queue(bus):

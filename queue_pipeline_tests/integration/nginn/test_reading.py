@@ -116,6 +116,19 @@ def test_a_type_on_the_list_is_translated(bus, take):
 
 
 @pytest.mark.parametrize(
+    "name", [wire.ENCLOSED_MESSAGE_TYPES, wire.MESSAGE_ID, wire.RETRIES, wire.RETRY_ACKNOWLEDGEMENT_QUEUE, wire.HOST_ID]
+)
+def test_a_sender_cannot_say_what_only_this_side_says(bus, take, name):
+    """A type by a header would go round the list, and an acknowledgement to any queue that it names."""
+    bus.insert(
+        '{"$type":"Shop.Unlisted, Shop"}', msg_headers=f"{name}=Shop.Admin|{wire.CONVERSATION_ID}=c1|tenant=north"
+    )
+    message = take(bus)
+    assert message.headers.get(name) != "Shop.Admin"
+    assert (message.headers[wire.CONVERSATION_ID], message.headers["tenant"]) == ("c1", "north")
+
+
+@pytest.mark.parametrize(
     "text",
     ['{"$type":"System.Diagnostics.Process, System","n":1}', '{"n":1}', f'{{"n":1,"$type":"{PLACED}"}}'],
     ids=["not listed", "none", "not first"],

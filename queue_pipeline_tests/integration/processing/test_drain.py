@@ -2,19 +2,13 @@
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-import pyarrow as pa
 import pytest
 
-from queue_pipeline.processing.batch_report import BatchReport
-from queue_pipeline.processing.drain import Drain, places_of
-from queue_pipeline.processing.heartbeat import Heartbeat
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recovery import Attempted
-from queue_pipeline.transport import Operation, OutgoingMessage, new_message
+from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError
+from queue_pipeline_tests.support.draining import Worker, declare, drain, fill, meet, numbers
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -23,55 +17,6 @@ def transport(backend):
     transport = backend.transport()
     transport.install("orders", plain_queues=["billing", "error"])
     return transport
-
-
-def declare(**options):
-    given = {"batch_messages": 2, "max_concurrency": 2, "linger_seconds": 0, "peek_delay": 0.1}
-    return QueuePipeline(name="orders", input_queue="orders", transform=lambda m: m, **{**given, **options})
-
-
-def fill(transport, count, start=0):
-    transport.send("orders", [OutgoingMessage(str(n).encode(), {}) for n in range(start, start + count)])
-
-
-class Worker:
-    """Completes batches with a copy of each message for billing, and counts how many are at it at once."""
-
-    def __init__(self, transport):
-        self.transport = transport
-        self.done, self.at_once, self.most = [], 0, 0
-        self.lock = threading.Lock()
-        self.before = lambda claim: None
-
-    def __call__(self, claim):
-        with self.lock:
-            self.at_once += 1
-            self.most = max(self.most, self.at_once)
-        try:
-            self.before(claim)
-            messages, _ = self.transport.claims.messages(claim)
-            copies = [Operation("billing", OutgoingMessage(message.body, {})) for message in messages]
-            self.transport.claims.complete(claim, copies)
-        finally:
-            with self.lock:
-                self.at_once -= 1
-        with self.lock:
-            self.done.append(claim)
-        nothing = pa.chunked_array([pa.array([], pa.string())])
-        report = BatchReport(
-            claim.claim_id, claim.attempt, claim.messages, 0, claim.messages, (), 0, 0, 0, 0, 0, nothing,
-            pa.chunked_array([pa.array([], pa.float64())]),
-        )  # fmt: skip
-        return Attempted([report])
-
-
-def drain(transport, worker, pipeline=None, owner="run 1", **options):
-    pipeline = pipeline or declare()
-    return Drain(pipeline, transport, owner, worker, **{"slots": pipeline.slots, **options})
-
-
-def numbers(transport, queue="billing"):
-    return sorted(int(shown.body) for shown in transport.show(queue, 1_000))
 
 
 def test_batch_after_batch_is_taken_until_the_queue_is_empty(transport):
@@ -100,19 +45,10 @@ def test_never_more_batches_than_slots_are_in_work_at_once_and_all_slots_are_use
     fill(transport, 20)
     worker = Worker(transport)
     together = threading.Barrier(slots)
-    worker.before = lambda claim: _meet(together)
+    worker.before = lambda claim: meet(together)
     drain(transport, worker, declare(max_concurrency=3), slots=slots).run()
     assert worker.most == slots
     assert numbers(transport) == list(range(20))
-
-
-def _meet(barrier):
-    """All slots are busy at once at least the first time; later on, nobody waits for long."""
-    try:
-        barrier.wait(timeout=10)
-    except threading.BrokenBarrierError:
-        return
-    barrier.abort()
 
 
 def test_given_claims_come_first(transport):
@@ -281,140 +217,3 @@ def test_messages_are_taken_in_their_order(transport):
 
 
 # --- places: what is shared with other runs and machines ---------------------------------------------------
-
-
-def held(transport):
-    return transport.receivers.held(transport.resolve("orders"))
-
-
-def occupy(transport, owner, places, most=2):
-    assert transport.receivers.take(transport.resolve("orders"), owner, places, most, 300) == places
-
-
-@pytest.fixture
-def started():
-    """Starts runs in threads, and waits for all of them at the end."""
-    with ThreadPoolExecutor(4) as threads:
-        yield lambda running, *claims: threads.submit(running.run, claims)
-
-
-def test_two_machines_on_one_queue_never_have_more_batches_in_work_than_are_allowed(transport, backend, started):
-    worker, together = Worker(transport), threading.Barrier(2)
-    worker.before = lambda claim: _meet(together)
-    running = []
-    for number, owner in enumerate(("run a", "run b"), 1):
-        pipeline = declare(linger_seconds=60)
-        running.append(started(drain(backend.transport(), worker, pipeline, owner)))
-        # A run with nothing to do holds one place, to look for work in, and leaves the other to the second machine.
-        eventually(lambda number=number: list(held(transport).values()) == [1] * number)
-    fill(transport, 40)
-    eventually(lambda: len(worker.done) == 20)
-    transport.pauses.pause("orders", "the test")
-    assert [run.result(20).reason for run in running] == ["the pipeline is paused"] * 2
-    assert worker.most == 2
-    assert {claim.owner for claim in worker.done} == {"run a", "run b"}
-    assert numbers(transport) == list(range(40))
-    assert transport.receivers.list() == []
-
-
-def test_a_run_that_finds_no_place_ends_at_once_and_leaves_everything_to_others(transport):
-    fill(transport, 6)
-    given = transport.claim("orders", "run 1", 2)
-    occupy(transport, "run elsewhere", 2)
-    worker = Worker(transport)
-    ended = drain(transport, worker, declare(linger_seconds=60)).run([given])
-    assert ended.failure is None
-    assert ended.reason == f"all 2 places of {transport.resolve('orders')} are taken by run elsewhere (2)"
-    assert worker.done == []
-    assert [(claim.owner, claim.failures) for claim in transport.claims.list()] == [(None, 0)]
-    assert transport.peek("orders") == 4
-    assert held(transport) == {"run elsewhere": 2}
-
-
-def test_a_run_with_more_batches_than_places_works_on_them_one_after_the_other(transport):
-    fill(transport, 6)
-    given = [transport.claim("orders", "run 1", 2) for _ in range(2)]
-    occupy(transport, "run elsewhere", 1)
-    worker = Worker(transport)
-    drain(transport, worker).run(given)
-    assert worker.most == 1
-    assert [claim.claim_id for claim in worker.done[:2]] == [claim.claim_id for claim in given]
-    assert numbers(transport) == list(range(6))
-    assert held(transport) == {"run elsewhere": 1}
-
-
-def test_a_run_grows_when_a_place_becomes_free(transport):
-    fill(transport, 8)
-    occupy(transport, "run elsewhere", 1)
-    worker, together = Worker(transport), threading.Barrier(2)
-
-    def end_the_other(claim):
-        transport.receivers.release_owner("run elsewhere")
-        _meet(together)
-
-    worker.before = end_the_other
-    drain(transport, worker).run()
-    assert worker.most == 2
-    assert numbers(transport) == list(range(8))
-
-
-def test_a_run_that_takes_no_more_holds_only_the_places_that_it_works_in(transport, started):
-    fill(transport, 6)
-    worker, go_on, first = Worker(transport), threading.Event(), []
-    together = threading.Barrier(3)
-
-    def pause(claim):
-        first.append(claim)
-        together.wait(timeout=20)
-        transport.pauses.pause("orders", "the test")
-        if claim is first[0]:
-            go_on.wait(20)
-
-    worker.before = pause
-    running = started(drain(transport, worker, declare(max_concurrency=3)))
-    eventually(lambda: held(transport) == {"run 1": 1})
-    assert len(worker.done) == 2
-    go_on.set()
-    assert running.result(20).reason == "the pipeline is paused"
-    assert held(transport) == {}
-
-
-def test_the_places_of_a_killed_run_are_free_when_its_lease_is_over(transport, backend):
-    fill(transport, 4)
-    occupy(transport, "run killed", 2)
-    transport.claim("orders", "run killed", 2)
-    worker = Worker(transport)
-    assert "run killed (2)" in drain(transport, worker).run().reason
-    past = {
-        "sqlite": "LeaseUntil = 0",
-        "postgresql": "lease_until = now() - interval '1 second'",
-        "sqlserver": "LeaseUntil = DATEADD(second, -1, SYSUTCDATETIME())",
-    }[backend.name]
-    with transport.transaction() as transaction:
-        for table in ("QueueClaims", "QueueReceivers"):
-            transaction.execute(f"UPDATE {transport.book.own(table).qualified} SET {past}")
-    assert drain(transport, worker).run().reason == "the queue is empty"
-    assert numbers(transport) == list(range(4))
-    assert transport.receivers.list() == []
-
-
-def test_the_heartbeat_of_a_run_renews_its_places(transport):
-    occupy(transport, "run elsewhere", 1)
-    places = places_of(declare(lease_seconds=900), transport, "run 1")
-    places.take(1)
-    # As if it had taken them some time ago.
-    transport.receivers.renew(transport.resolve("orders"), "run 1", 5)
-    Heartbeat(transport.claims, 900, places).beat()
-    leases = {one.owner: one.lease_seconds for one in transport.receivers.list()}
-    assert leases["run 1"] > 800
-    assert leases["run elsewhere"] <= 300
-
-
-def test_where_places_are_not_counted_a_run_works_as_it_is_told(transport, backend):
-    backend.sql(transport, f"DROP TABLE {transport.book.own('QueueReceivers').qualified}")
-    fill(transport, 12)
-    worker, together = Worker(transport), threading.Barrier(2)
-    worker.before = lambda claim: _meet(together)
-    assert drain(transport, worker).run().reason == "the queue is empty"
-    assert worker.most == 2
-    assert numbers(transport) == list(range(12))

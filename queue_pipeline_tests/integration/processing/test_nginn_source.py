@@ -69,7 +69,6 @@ def test_what_failed_stays_in_the_queue_when_a_job_completes_its_claim(backend, 
     check(backend, transport)
 
 
-@pytest.mark.server_only
 def test_what_failed_stays_in_the_queue_when_a_micro_batch_ends(backend, transport, spark, tmp_path):
     fill(transport, 6)
     make_unreadable(backend, transport)

@@ -181,7 +181,6 @@ def test_the_password_is_in_no_plan(postgresql, spark, capsys):
     assert password not in repr(executor_settings(transport))
 
 
-@pytest.mark.server_only
 @pytest.mark.parametrize(
     ("write", "problem"),
     [
@@ -264,7 +263,6 @@ def forget_the_end_of_the_last_batch(checkpoint):
     (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
 
 
-@pytest.mark.server_only
 def test_a_batch_whose_end_spark_forgot_is_not_sent_again(backend, transport, spark, tmp_path):
     fill(transport, 10)
     finish(write(doubled(source.messages_of(stream(spark, batch_messages=4))), tmp_path / "checkpoint"))
@@ -276,7 +274,6 @@ def test_a_batch_whose_end_spark_forgot_is_not_sent_again(backend, transport, sp
     assert is_idle(backend, transport)
 
 
-@pytest.mark.server_only
 def test_a_stream_to_another_sink_ends_its_claims_when_spark_is_done_with_them(backend, transport, spark, tmp_path):
     fill(transport, 10)
     frame = source.messages_of(stream(spark, batch_messages=4)).select(F.col("body").cast("string").alias("value"))
@@ -303,7 +300,6 @@ def fail_at_a_batch(transport, spark, folder):
     return held.held
 
 
-@pytest.mark.server_only
 def test_a_batch_that_fails_is_read_again_by_the_next_start(backend, transport, spark, tmp_path):
     fail_at_a_batch(transport, spark, tmp_path / "checkpoint")
     finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
@@ -311,7 +307,6 @@ def test_a_batch_that_fails_is_read_again_by_the_next_start(backend, transport, 
     assert is_idle(backend, transport)
 
 
-@pytest.mark.server_only
 def test_a_batch_that_somebody_else_took_meanwhile_is_theirs(backend, transport, spark, tmp_path):
     taken = transport.claims.adopt(fail_at_a_batch(transport, spark, tmp_path / "checkpoint"), "somebody else")
     finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
@@ -321,7 +316,6 @@ def test_a_batch_that_somebody_else_took_meanwhile_is_theirs(backend, transport,
     assert is_idle(backend, transport)
 
 
-@pytest.mark.server_only
 def test_results_without_a_claim_are_refused(transport, spark, tmp_path):
     """A zombie of an earlier start, or a sink of another name than the source: nothing is sent."""
     fill(transport, 2)
@@ -331,7 +325,6 @@ def test_results_without_a_claim_are_refused(transport, spark, tmp_path):
     assert bodies(transport) == []
 
 
-@pytest.mark.server_only
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

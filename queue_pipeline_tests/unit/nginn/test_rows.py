@@ -43,7 +43,7 @@ def test_a_message_becomes_a_text_of_columns_and_a_typed_body():
         "to": "sql://db/Orders",
         "label": "A.B",
         "headers": "tenant=7",
-        "more": "|",
+        "expires": "|_NG-TTL=",
         "unique": "id",
     }
 
@@ -127,7 +127,7 @@ def test_a_row_that_is_sent_on_keeps_all_but_its_id_times_and_count():
         "correlation": "c",
         "label": "label",
         "headers": "tenant=7",
-        "more": "|",
+        "expires": "|_NG-TTL=",
         "unique": "abc2",
     }
     assert (found.body, found.milliseconds) == (b'{"n":"\\u00e9"}', NEVER_EXPIRES)

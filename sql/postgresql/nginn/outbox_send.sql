@@ -21,8 +21,8 @@ SELECT
     (CAST(o.headers AS json) ->> 'headers')
     || CASE
         WHEN o.milliseconds = -1 THEN ''
-        ELSE (CAST(o.headers AS json) ->> 'more')
-            || '_NG-TTL=' || to_char(
+        ELSE (CAST(o.headers AS json) ->> 'expires')
+            || to_char(
                 date_trunc(
                     'second',
                     (now() AT TIME ZONE 'UTC') + o.milliseconds * INTERVAL '1 millisecond'

@@ -23,8 +23,8 @@ SELECT
     (CAST(m.columns AS json) ->> 'headers')
     || CASE
         WHEN COALESCE(m.ttl, -1) = -1 THEN ''
-        ELSE (CAST(m.columns AS json) ->> 'more')
-            || '_NG-TTL=' || to_char(
+        ELSE (CAST(m.columns AS json) ->> 'expires')
+            || to_char(
                 date_trunc(
                     'second',
                     (now() AT TIME ZONE 'UTC') + COALESCE(m.ttl, -1) * INTERVAL '1 millisecond'

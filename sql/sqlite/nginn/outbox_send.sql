@@ -21,8 +21,7 @@ SELECT
     json_extract(o.Headers, '$.headers')
     || CASE
         WHEN o.Milliseconds = -1 THEN ''
-        ELSE json_extract(o.Headers, '$.more')
-            || '_NG-TTL='
+        ELSE json_extract(o.Headers, '$.expires')
             || strftime('%Y-%m-%d %H:%M:%S', 'now', printf('%+.3f seconds', o.Milliseconds / 1000.0 + 0.999))
     END,
     json_extract(o.Headers, '$.unique')

@@ -22,8 +22,8 @@ SELECT
     json_extract(m.column3, '$.headers')
     || CASE
         WHEN m.column2 = -1 THEN ''
-        ELSE json_extract(m.column3, '$.more')
-            || '_NG-TTL=' || strftime('%Y-%m-%d %H:%M:%S', 'now', printf('%+.3f seconds', m.column2 / 1000.0 + 0.999))
+        ELSE json_extract(m.column3, '$.expires')
+            || strftime('%Y-%m-%d %H:%M:%S', 'now', printf('%+.3f seconds', m.column2 / 1000.0 + 0.999))
     END,
     json_extract(m.column3, '$.unique')
 FROM (VALUES (?, ?, ?, ?)) AS m

@@ -18,8 +18,8 @@ SELECT
     JSON_VALUE(o.Headers, '$.headers')
     + CASE
         WHEN CAST(o.Milliseconds AS int) = -1 THEN ''
-        ELSE JSON_VALUE(o.Headers, '$.more')
-            + '_NG-TTL=' + CONVERT(varchar(19), DATEADD(millisecond, CAST(o.Milliseconds AS int) + 999, GETDATE()), 120)
+        ELSE JSON_VALUE(o.Headers, '$.expires')
+            + CONVERT(varchar(19), DATEADD(millisecond, CAST(o.Milliseconds AS int) + 999, GETDATE()), 120)
     END,
     JSON_VALUE(o.Headers, '$.unique')
 FROM {outbox} AS o

@@ -20,8 +20,8 @@ SELECT
     JSON_VALUE(v.Columns, '$.headers')
     + CASE
         WHEN v.Ttl = -1 THEN ''
-        ELSE JSON_VALUE(v.Columns, '$.more')
-            + '_NG-TTL=' + CONVERT(varchar(19), DATEADD(millisecond, v.Ttl + 999, GETDATE()), 120)
+        ELSE JSON_VALUE(v.Columns, '$.expires')
+            + CONVERT(varchar(19), DATEADD(millisecond, v.Ttl + 999, GETDATE()), 120)
     END,
     JSON_VALUE(v.Columns, '$.unique')
 FROM (

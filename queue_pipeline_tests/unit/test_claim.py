@@ -1,8 +1,8 @@
-"""What claims in place decide without a database."""
+"""What a claim is, as a value."""
 
 import pytest
 
-from queue_pipeline.transport.nginn.in_place import ranges
+from queue_pipeline.transport.claim import ranges
 
 
 @pytest.mark.parametrize(
@@ -16,5 +16,5 @@ from queue_pipeline.transport.nginn.in_place import ranges
         ([1, 3, 7, 8, 9, 12], [(1, 12)]),
     ],
 )
-def test_ranges_hold_no_row_that_was_not_asked_for(rows, found):
+def test_ranges_hold_no_message_that_was_not_asked_for(rows, found):
     assert ranges(rows, [12, 9, 8, 7, 3, 1]) == found
