@@ -6,6 +6,7 @@ import contextlib
 import logging
 import random
 import sqlite3
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,8 @@ from queue_pipeline.transport.database_url import DatabaseUrl
 from queue_pipeline.transport.dialect import Dialect
 from queue_pipeline.transport.dialects import DIALECTS
 from queue_pipeline.transport.dialects.odbc import open_odbc
+from queue_pipeline.transport.dialects.psycopg import DRIVER as PSYCOPG
+from queue_pipeline.transport.dialects.psycopg import PsycopgPostgreSql
 from queue_pipeline.transport.errors import (
     ConfigurationError,
     DatabaseError,
@@ -37,9 +40,15 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Connect = Callable[[], Any]
 
-DRIVER_ERRORS = (pyodbc.Error, sqlite3.Error)
+_OWN_ERRORS = (pyodbc.Error, sqlite3.Error)
 TRIES = 6
 _FIRST_PAUSE_SECONDS = 0.02
+
+
+def driver_errors() -> tuple[type[BaseException], ...]:
+    """What drivers raise: psycopg's too, once it was loaded."""
+    psycopg: Any = sys.modules.get("psycopg")
+    return (*_OWN_ERRORS, psycopg.Error) if psycopg is not None else _OWN_ERRORS
 
 
 class CommitUnknownError(DatabaseUnavailableError):
@@ -86,6 +95,12 @@ class Transaction:
         with self._errors(command), contextlib.closing(self.connection.cursor()) as cursor:
             cursor.executemany(command.text, rows)
 
+    def copy_in(self, command: Command, pieces: Iterable[bytes]) -> None:
+        """Feed a COPY, where the driver has one."""
+        with self._errors(command), self.connection.copy(command.text) as copy:
+            for piece in pieces:
+                copy.write(piece)
+
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
         """Let the caller run statements of its own, and doom the transaction if one of them ended it unnoticed.
@@ -117,7 +132,7 @@ class Transaction:
     def _errors(self, command: Command | str) -> Iterator[None]:
         try:
             yield
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             self.doomed = True
             self._database.shapes.forget_if_changed(error)
             about = command if isinstance(command, Command) else Command(command)
@@ -254,7 +269,7 @@ class Database:
             else:
                 connection = self._connect()
                 self._start_session(connection)
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             failure = self._cannot_connect(error)
             self.breaker.failure(failure)
             raise failure from None
@@ -272,7 +287,7 @@ class Database:
             if self._connect is not None:
                 return self._connect()
             return open_odbc(self.url.odbc.get_secret_value() if self.url.odbc else "")
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             raise self._cannot_connect(error) from None
 
     def _cannot_connect(self, error: BaseException) -> Exception:
@@ -287,20 +302,20 @@ class Database:
         try:
             connection.execute("SELECT 1").fetchall()
             connection.rollback()
-        except DRIVER_ERRORS:
+        except driver_errors():
             return False
         return True
 
     def _begin(self, connection: Any, *, write: bool) -> None:
         try:
             self.dialect.begin(connection, write=write)
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             raise self.translate(error) from error
 
     def _commit(self, connection: Any) -> None:
         try:
             connection.commit()
-        except DRIVER_ERRORS as error:
+        except driver_errors() as error:
             if self.dialect.fault(error) is Fault.VICTIM:
                 self._roll_back(connection)
                 raise self.translate(error) from error
@@ -311,13 +326,15 @@ class Database:
     def _roll_back(self, connection: Any) -> bool:
         try:
             connection.rollback()
-        except DRIVER_ERRORS:
+        except driver_errors():
             return False
         return True
 
 
 def _dialect_of(url: DatabaseUrl) -> Dialect | None:
     names = {"sqlite": "sqlite", "postgresql": "postgresql", "mssql": "sqlserver"}
+    if url.scheme == "postgresql" and url.options.get("driver") == PSYCOPG:
+        return PsycopgPostgreSql()
     return DIALECTS[names[url.scheme]] if url.scheme in names else None
 
 

@@ -80,6 +80,8 @@ class Dialect(ABC):
     """True where queue tables of several versions are about, so that a table is looked at before it is used."""
     stores_nul: ClassVar[bool] = True
     """False where a text ends at a NUL character, silently."""
+    copies: ClassVar[bool] = False
+    """True where messages that never expire can be written by COPY."""
     longest_queue_name: ClassVar[int | None] = None
     """For a table without a suffix of ours, counted as `name_length` does."""
 
@@ -115,6 +117,10 @@ class Dialect(ABC):
 
         `common` are the statement's first parameters, the same for all rows.
         """
+
+    def copy_messages(self, transaction: Transaction, queue: QueueTable, rows: Iterable[Row]) -> None:
+        """Write messages that never expire by COPY, where `copies` says that there is one."""
+        raise NotImplementedError
 
     @abstractmethod
     def take_claim(

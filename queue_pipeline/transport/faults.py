@@ -64,6 +64,9 @@ def native_number(error: BaseException) -> int | None:
 
 def _words(error: BaseException) -> str:
     """The text of a driver's error: pyodbc puts the SQLSTATE first, except in errors of its own."""
+    primary = getattr(getattr(error, "diag", None), "message_primary", None)
+    if primary:
+        return str(primary)  # psycopg's, whose text also draws the statement
     if not error.args:
         return str(error)
     texts = [str(argument) for argument in error.args]

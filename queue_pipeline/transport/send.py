@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import Row
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
 from queue_pipeline.transport.nginn.rows import is_nginn, written
 from queue_pipeline.transport.ready import ReadyMessages as ReadyMessages
@@ -37,6 +37,11 @@ class Shipment(NamedTuple):
         """How many messages there are."""
         return len(self.messages)
 
+    @property
+    def may_expire(self) -> bool:
+        """Whether one of them has a time to live, or a delay."""
+        return self.delayed or any(message.time_to_be_received is not None for message in self.messages)
+
     def rows(self) -> Iterator[Row]:
         """The rows to insert, encoded as they are asked for: the database works on the ones before meanwhile."""
         extra = {wire.FORWARD_DESTINATION: self.forward_to} if self.forward_to else None
@@ -58,6 +63,11 @@ class ReadyShipment(NamedTuple):
     def size(self) -> int:
         """How many messages there are."""
         return len(self.messages.ids)
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether one of them has a time to live, or a delay."""
+        return self.delayed or any(time != NEVER_EXPIRES for time in self.messages.milliseconds)
 
     def rows(self) -> Iterator[Row]:
         """The rows to insert, each time from the first one: a deadlock victim starts again."""
@@ -169,6 +179,9 @@ class Sender:
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
             table, rows = shipment.table, self.stored_rows(transaction, shipment)
+            if dialect.copies and not is_nginn(table) and not shipment.may_expire:
+                dialect.copy_messages(transaction, table, rows)
+                continue
             if shipment.delayed:
                 command = dialect.statement(f"{table.layout}/store_delayed", queue=table, delayed=table)
             else:

@@ -45,7 +45,7 @@ _BYTES_PER_INSERT = 512 * 1024
 ROWS_PER_WRITE = 500
 _PARAMETERS = 32_767
 _LOST = ("closed the connection", "connection dead", "connection lost", "no connection to the server")
-_FAULTS = {
+FAULTS = {
     "40001": Fault.VICTIM,
     "40P01": Fault.VICTIM,
     "55P03": Fault.VICTIM,
@@ -106,8 +106,8 @@ class PostgreSql(Dialect):
         if state == "23505" and "_nsp_index" in words:
             # Two installers created the same name at the same moment; IF NOT EXISTS does not cover that.
             return Fault.EXISTS
-        if state in _FAULTS:
-            return _FAULTS[state]
+        if state in FAULTS:
+            return FAULTS[state]
         # A refused connection comes as 08001 whatever the reason was.
         if "authentication failed" in words:
             return Fault.LOGIN
@@ -134,11 +134,11 @@ class PostgreSql(Dialect):
     def insert(
         self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Sequence[Any] = ()
     ) -> None:
-        """Send the rows packed (see `_pack`), the next statement's while the server stores the one before.
+        """Send the rows packed (see `pack`), the next statement's while the server stores the one before.
 
         Every other way has the driver convert each value on its own; docs/architecture.md has the measurements.
         """
-        packed = ((*common, *_pack(part)) for part in chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT))
+        packed = ((*common, *pack(part)) for part in chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT))
         transaction.execute_each(command, ahead(packed), (*(None for _ in common), *_PACKED_TYPES))
 
     def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
@@ -180,7 +180,7 @@ class PostgreSql(Dialect):
         return from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
 
 
-def _pack(rows: Sequence[Row]) -> tuple[Any, ...]:
+def pack(rows: Sequence[Row]) -> tuple[Any, ...]:
     """The parameters of `send.sql`: binary bodies, ids, milliseconds, headers, text bodies, offsets and lengths.
 
     ASCII goes as bytes that are declared as text, which psqlodbc passes on untouched: it converts a str twice, and
