@@ -47,8 +47,9 @@ _FIRST_PAUSE_SECONDS = 0.02
 
 def driver_errors() -> tuple[type[BaseException], ...]:
     """What drivers raise: psycopg's too, once it was loaded."""
-    psycopg: Any = sys.modules.get("psycopg")
-    return (*_OWN_ERRORS, psycopg.Error) if psycopg is not None else _OWN_ERRORS
+    # Without an Error it is being loaded, by another thread.
+    psycopg_error = getattr(sys.modules.get("psycopg"), "Error", None)
+    return _OWN_ERRORS if psycopg_error is None else (*_OWN_ERRORS, psycopg_error)
 
 
 class CommitUnknownError(DatabaseUnavailableError):
@@ -85,19 +86,19 @@ class Transaction:
 
         `types` are those of ODBC, for parameters that the driver should not take for what they look like.
         """
-        with self._errors(command), contextlib.closing(self.connection.cursor()) as cursor:
+        with self._cursor(command) as cursor:
             cursor.setinputsizes(types)
             for parameters in parameter_sets:
                 cursor.execute(command.text, parameters)
 
     def execute_many(self, command: Command, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each of many rows, inside the driver."""
-        with self._errors(command), contextlib.closing(self.connection.cursor()) as cursor:
+        with self._cursor(command) as cursor:
             cursor.executemany(command.text, rows)
 
     def copy_in(self, command: Command, pieces: Iterable[bytes]) -> None:
         """Feed a COPY, where the driver has one."""
-        with self._errors(command), self.connection.copy(command.text) as copy:
+        with self._cursor(command) as cursor, cursor.copy(command.text) as copy:
             for piece in pieces:
                 copy.write(piece)
 
@@ -117,7 +118,7 @@ class Transaction:
 
     def _run(self, command: Command | str, parameters: Sequence[Any]) -> tuple[list[Any], int]:
         text = command if isinstance(command, str) else command.text
-        with self._errors(command), contextlib.closing(self.connection.cursor()) as cursor:
+        with self._cursor(command) as cursor:
             cursor.execute(text, parameters)
             touched = cursor.rowcount
             # psqlodbc gives a RETURNING clause that yields nothing no result set at all.
@@ -127,6 +128,15 @@ class Transaction:
                 if cursor.description is not None:
                     rows = rows or cursor.fetchall()
             return rows, touched
+
+    @contextlib.contextmanager
+    def _cursor(self, command: Command | str) -> Iterator[Any]:
+        own = isinstance(command, Command)
+        with (
+            self._errors(command),
+            contextlib.closing(self._database.dialect.cursor(self.connection, own=own)) as cursor,
+        ):
+            yield cursor
 
     @contextlib.contextmanager
     def _errors(self, command: Command | str) -> Iterator[None]:
@@ -300,11 +310,9 @@ class Database:
 
     def _answers(self, connection: Any) -> bool:
         try:
-            connection.execute("SELECT 1").fetchall()
-            connection.rollback()
+            return self.dialect.answers(connection)
         except driver_errors():
             return False
-        return True
 
     def _begin(self, connection: Any, *, write: bool) -> None:
         try:
@@ -333,7 +341,7 @@ class Database:
 
 def _dialect_of(url: DatabaseUrl) -> Dialect | None:
     names = {"sqlite": "sqlite", "postgresql": "postgresql", "mssql": "sqlserver"}
-    if url.scheme == "postgresql" and url.options.get("driver") == PSYCOPG:
+    if url.scheme == "postgresql" and (url.driver or "").lower() == PSYCOPG:
         return PsycopgPostgreSql()
     return DIALECTS[names[url.scheme]] if url.scheme in names else None
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,8 @@ FORMS = (
 )
 
 _SECRET_OPTIONS = ("pwd", "password")
+# Those of further keys, such as sslpassword.
+_SECRET_NAME = re.compile("pwd|password|secret", re.IGNORECASE)
 
 Scheme = Literal["sqlite", "postgresql", "mssql", "odbc"]
 
@@ -53,9 +56,15 @@ class DatabaseUrl(BaseModel):
         port = f":{self.port}" if self.port else ""
         return f"{self.scheme}://{user}{host}{port}/{self.database or ''}"
 
+    @property
+    def driver(self) -> str | None:
+        """The driver that the setting asks for."""
+        return next((value for name, value in self.options.items() if name.lower() == "driver"), None)
+
     def secrets(self) -> tuple[str, ...]:
         """Texts that must never reach a log or an error."""
         found = [self.password.get_secret_value()] if self.password else []
+        found += [value for name, value in self.options.items() if _SECRET_NAME.search(name)]
         if self.odbc:
             pairs = odbc_pairs(self.odbc.get_secret_value())
             found += [value for key, value in pairs if key.lower() in _SECRET_OPTIONS]

@@ -93,6 +93,16 @@ class Dialect(ABC):
     def begin(self, connection: Any, *, write: bool) -> None:
         """Start a transaction, where the driver does not do so by itself."""
 
+    def cursor(self, connection: Any, *, own: bool) -> Any:
+        """A cursor, for a statement of the transport's own or of its caller's."""
+        return connection.cursor()
+
+    def answers(self, connection: Any) -> bool:
+        """Ask an idle connection for a sign of life; driver errors pass through."""
+        connection.execute("SELECT 1").fetchall()
+        connection.rollback()
+        return True
+
     @abstractmethod
     def fault(self, error: BaseException) -> Fault:
         """Classify a driver's error."""

@@ -41,10 +41,12 @@ _SEPARATOR, _BINARY_SEPARATOR = "\x1e", b"\x1e"
 _TEXT = (pyodbc.SQL_LONGVARCHAR, 0, 0)
 _PACKED_TYPES = (None, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT)
 ROWS_PER_INSERT = 10_000
-_BYTES_PER_INSERT = 512 * 1024
+BYTES_PER_INSERT = 512 * 1024
 ROWS_PER_WRITE = 500
 _PARAMETERS = 32_767
 _LOST = ("closed the connection", "connection dead", "connection lost", "no connection to the server")
+# Ended by an operator, by a crash, not yet up, or idle for longer than the server allows.
+_GONE = ("57P01", "57P02", "57P03", "57P05", "25P03")
 FAULTS = {
     "40001": Fault.VICTIM,
     "40P01": Fault.VICTIM,
@@ -75,7 +77,7 @@ class PostgreSql(Dialect):
         pairs = {}
         if url.odbc is None:
             driver = find_driver(
-                url.options.get("driver"),
+                url.driver,
                 DRIVERS,
                 database="PostgreSQL",
                 install="install Debian's odbc-postgresql, or run scripts/bootstrap",
@@ -103,21 +105,12 @@ class PostgreSql(Dialect):
         """Classify by SQLSTATE; the driver reports a lost server under several."""
         state = str(error.args[0]) if error.args else ""
         words = str(error)
-        if state == "23505" and "_nsp_index" in words:
-            # Two installers created the same name at the same moment; IF NOT EXISTS does not cover that.
-            return Fault.EXISTS
-        if state in FAULTS:
-            return FAULTS[state]
-        # A refused connection comes as 08001 whatever the reason was.
-        if "authentication failed" in words:
-            return Fault.LOGIN
-        if 'database "' in words and "does not exist" in words:
-            return Fault.MISSING_DATABASE
+        known = known_fault(state, words)
+        if known is not None:
+            return known
         # The driver's own words for a lost server carry no state of their own (HY000).
         lost = state == "HY000" and any(phrase in words for phrase in _LOST)
-        if lost or state.startswith("08") or state in ("57P01", "57P02", "57P03"):
-            return Fault.CONNECTION
-        return Fault.OTHER
+        return Fault.CONNECTION if lost else Fault.OTHER
 
     def parse(self, text: str) -> address.QueueAddress:
         """Read `[schema.]table`."""
@@ -138,7 +131,7 @@ class PostgreSql(Dialect):
 
         Every other way has the driver convert each value on its own; docs/architecture.md has the measurements.
         """
-        packed = ((*common, *pack(part)) for part in chunks(rows, ROWS_PER_INSERT, _BYTES_PER_INSERT))
+        packed = ((*common, *pack(part)) for part in chunks(rows, ROWS_PER_INSERT, BYTES_PER_INSERT))
         transaction.execute_each(command, ahead(packed), (*(None for _ in common), *_PACKED_TYPES))
 
     def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
@@ -178,6 +171,21 @@ class PostgreSql(Dialect):
         if ids is None:
             return from_rows(())
         return from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
+
+
+def known_fault(state: str, words: str) -> Fault | None:
+    """What the server says of an error, through whichever driver."""
+    if state == "23505" and "_nsp_index" in words:
+        # Two installers created the same name at the same moment; IF NOT EXISTS does not cover that.
+        return Fault.EXISTS
+    if state in FAULTS:
+        return FAULTS[state]
+    # A refused connection comes as 08001, or without a state, whatever the reason was.
+    if "authentication failed" in words:
+        return Fault.LOGIN
+    if 'database "' in words and "does not exist" in words:
+        return Fault.MISSING_DATABASE
+    return Fault.CONNECTION if state.startswith("08") or state in _GONE else None
 
 
 def pack(rows: Sequence[Row]) -> tuple[Any, ...]:

@@ -68,7 +68,7 @@ class SqlServer(Dialect):
         """Open a session at READ COMMITTED with XACT_ABORT and NOCOUNT on (see sql/sqlserver/session.sql)."""
         pairs = {}
         if url.odbc is None:
-            wanted = url.options.get("driver")
+            wanted = url.driver
             driver = (None if wanted else packaged_sqlserver_driver()) or find_driver(
                 wanted,
                 DRIVERS,
