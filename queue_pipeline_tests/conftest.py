@@ -14,7 +14,14 @@ from pyspark.sql import SparkSession
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.transport.transport import QueueTransport
-from queue_pipeline_tests.support.backends import SQLSERVER_VARIABLE, Backend, backend_names
+from queue_pipeline_tests.support.backends import (
+    PSYCOPG,
+    SQLSERVER_VARIABLE,
+    Backend,
+    backend_names,
+    chosen_driver,
+    postgresql_names,
+)
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.spark import private_spark
 
@@ -23,12 +30,20 @@ _numbers = itertools.count(1)
 
 def pytest_report_header() -> str:
     server = "set" if os.environ.get(SQLSERVER_VARIABLE) else f"not run: {SQLSERVER_VARIABLE} is not set"
-    return f"databases: {', '.join(backend_names())}; T-SQL server: {server}"
+    driver = chosen_driver() or "ODBC, a few modules through psycopg as well"
+    return f"databases: {', '.join(backend_names())}; PostgreSQL through {driver}; T-SQL server: {server}"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what asks for a database on every one, or on PostgreSQL over the drivers that its module is for."""
+    for fixture, names in (("backend", backend_names), ("postgresql", postgresql_names)):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, names(metafunc.module.__name__), indirect=True)
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresCluster]:
-    with PostgresCluster(settings={"max_connections": "300"}) as cluster:
+    with PostgresCluster(settings={"max_connections": "300"}, driver=chosen_driver()) as cluster:
         yield cluster
 
 
@@ -50,7 +65,7 @@ def spark(spark_resource: SparkResource) -> SparkSession:
     return spark_resource.spark_session
 
 
-@pytest.fixture(params=backend_names())
+@pytest.fixture
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Each test that asks for this runs on every database."""
     yield from _open(request.param, request, tmp_path)
@@ -63,7 +78,7 @@ def sqlite(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
 
 @pytest.fixture
 def postgresql(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    yield from _open("postgresql", request, tmp_path)
+    yield from _open(request.param, request, tmp_path)
 
 
 @pytest.fixture
@@ -92,11 +107,12 @@ def _open(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
     try:
         if name == "sqlite":
             yield Backend(name, f"sqlite:///{tmp_path}/queues.db", None, closers=closers)
-        elif name == "postgresql":
+        elif name in ("postgresql", PSYCOPG):
             cluster: PostgresCluster = request.getfixturevalue("postgres")
             schema = f"test{next(_numbers)}"
             cluster.run_sql(f"CREATE SCHEMA {schema}")
-            yield Backend(name, cluster.url(), schema, closers=closers)
+            url = cluster.url(driver=PSYCOPG if name == PSYCOPG else None)
+            yield Backend("postgresql", url, schema, closers=closers)
         else:
             yield from _open_sqlserver(os.environ[SQLSERVER_VARIABLE], closers)
     finally:

@@ -10,11 +10,36 @@ from typing import Any
 from queue_pipeline.transport.transport import QueueTransport
 
 SQLSERVER_VARIABLE = "QUEUE_PIPELINE_TEST_SQLSERVER"
+DRIVER_VARIABLE = "QUEUE_PIPELINE_TEST_POSTGRESQL_DRIVER"
+PSYCOPG = "psycopg"
+PSYCOPG_TOO = (
+    "integration.test_claims",
+    "integration.test_connections",
+    "integration.test_ready",
+    "integration.test_receive",
+    "integration.test_send",
+    "integration.test_user_tables",
+    "integration.nginn.test_receiving",
+    "integration.nginn.test_sending",
+)
+"""The modules that always run over psycopg as well; the whole suite does if `DRIVER_VARIABLE` is set to it."""
 
 
-def backend_names() -> list[str]:
+def chosen_driver() -> str | None:
+    """The driver over which the suite speaks to PostgreSQL, if another one than ODBC's is asked for."""
+    return os.environ.get(DRIVER_VARIABLE) or None
+
+
+def backend_names(module: str = "") -> list[str]:
     """SQLite and PostgreSQL always, a T-SQL server where one is named."""
-    return ["sqlite", "postgresql"] + (["sqlserver"] if os.environ.get(SQLSERVER_VARIABLE) else [])
+    names = ["sqlite", *postgresql_names(module)]
+    return names + (["sqlserver"] if os.environ.get(SQLSERVER_VARIABLE) else [])
+
+
+def postgresql_names(module: str = "") -> list[str]:
+    """PostgreSQL, for some modules over two drivers."""
+    twice = module.endswith(PSYCOPG_TOO) and chosen_driver() is None
+    return ["postgresql", PSYCOPG] if twice else ["postgresql"]
 
 
 @dataclass

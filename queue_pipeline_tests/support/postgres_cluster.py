@@ -42,11 +42,15 @@ class PostgresCluster:
 
     The server refuses to run as root, so under root it runs as Debian's user `postgres`. The kernel stops it
     when the *thread* that called `start` ends: start it from one that lives as long as the cluster is used.
-    `fsync=False` is for tests: a crash of the server loses nothing, only a crash of the machine does.
+    `fsync=False` is for tests: a crash of the server loses nothing, only a crash of the machine does. `driver` is the
+    one that its URLs name.
     """
 
-    def __init__(self, *, fsync: bool = False, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *, fsync: bool = False, settings: Mapping[str, str] | None = None, driver: str | None = None
+    ) -> None:
         self.password = secrets.token_urlsafe(18)
+        self.driver = driver
         self.port = 0
         self._binaries = find_binaries()
         self._user = _server_user()
@@ -129,11 +133,20 @@ class PostgresCluster:
         self.stop("immediate")
         self._temporary.cleanup()
 
-    def url(self, database: str = "postgres", user: str = SUPERUSER, password: str | None = None) -> str:
-        """Give the URL of a database, for the superuser unless another role is named."""
+    def url(
+        self,
+        database: str = "postgres",
+        user: str = SUPERUSER,
+        password: str | None = None,
+        *,
+        driver: str | None = None,
+    ) -> str:
+        """Give the URL of a database, for the superuser unless another role is named; an empty driver is none."""
         secret = self.password if password is None else password
         credentials = f"{quote(user, safe='')}:{quote(secret, safe='')}"
-        return f"postgresql://{credentials}@127.0.0.1:{self.port}/{quote(database, safe='')}"
+        chosen = self.driver if driver is None else driver
+        option = f"?driver={quote(chosen, safe='')}" if chosen else ""
+        return f"postgresql://{credentials}@127.0.0.1:{self.port}/{quote(database, safe='')}{option}"
 
     def run_sql(self, sql: str, database: str = "postgres") -> str:
         """Run SQL as the superuser through psql; the answer is its rows, columns separated by `|`."""
