@@ -64,9 +64,10 @@ def native_number(error: BaseException) -> int | None:
 
 def _words(error: BaseException) -> str:
     """The text of a driver's error: pyodbc puts the SQLSTATE first, except in errors of its own."""
-    primary = getattr(getattr(error, "diag", None), "message_primary", None)
-    if primary:
-        return str(primary)  # psycopg's, whose text also draws the statement
+    told = getattr(error, "diag", None)
+    if told is not None and told.message_primary:
+        # psycopg's, whose text also draws the statement.
+        return f"{told.message_primary} DETAIL: {told.message_detail}" if told.message_detail else told.message_primary
     if not error.args:
         return str(error)
     texts = [str(argument) for argument in error.args]

@@ -36,7 +36,7 @@ def test_a_wrong_password_is_refused_without_being_shown(postgres: PostgresClust
 
 
 def test_a_driver_that_is_not_installed_is_named(postgres: PostgresCluster) -> None:
-    failed = run("--database", f"{postgres.url()}?driver=Nonesuch", "peek", "orders")
+    failed = run("--database", postgres.url(driver="Nonesuch"), "peek", "orders")
     assert failed.code == 4
     assert "'Nonesuch' is not installed" in failed.error
     assert postgres.password not in failed.err

@@ -13,7 +13,13 @@ from queue_pipeline.transport.errors import (
     DriverMissingError,
     TransientDatabaseError,
 )
+from queue_pipeline_tests.support.backends import PSYCOPG
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
+
+
+@pytest.fixture(params=["", PSYCOPG], ids=["odbc", "psycopg"])
+def driver(request):
+    return request.param
 
 
 def backend_pid(transport):
@@ -87,7 +93,7 @@ def test_a_connection_factory_supplies_the_connections(backend):
 
 def test_an_odbc_string_finds_its_dialect_by_itself(postgresql, postgres):
     """The fourth form of the setting; driver options that we need are added when they are missing."""
-    url = postgres.url()
+    url = postgres.url(driver="")
     user, rest = url.removeprefix("postgresql://").split(":", 1)
     password, place = rest.rsplit("@", 1)
     host, port = place.split("/")[0].split(":")
@@ -102,30 +108,31 @@ def test_an_odbc_string_finds_its_dialect_by_itself(postgresql, postgres):
 
 
 @pytest.mark.parametrize("password", ["p;w}d{", "it's %41 =&?#", "ünï \U0001f600"])
-def test_passwords_with_any_character_work_and_are_never_shown(postgres, password):
+def test_passwords_with_any_character_work_and_are_never_shown(postgres, password, driver):
     from urllib.parse import quote
 
     role = "odd_password"
     postgres.run_sql(
         f"DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN PASSWORD '{password.replace(chr(39), chr(39) * 2)}'"
     )
-    url = postgres.url(user=role, password="PLACEHOLDER").replace("PLACEHOLDER", quote(password, safe=""))
+    url = postgres.url(user=role, password="PLACEHOLDER", driver=driver)
+    url = url.replace("PLACEHOLDER", quote(password, safe=""))
     with QueueTransport(url) as transport, transport.transaction() as transaction:
         assert transaction.rows("SELECT current_user")[0][0] == role
         assert password not in repr(transport.database.url) + str(transport.database.url)
 
 
-def test_a_wrong_password_is_a_clear_error_without_the_password(postgres):
-    url = postgres.url(password="very-secret-guess")
+def test_a_wrong_password_is_a_clear_error_without_the_password(postgres, driver):
+    url = postgres.url(password="very-secret-guess", driver=driver)
     with QueueTransport(url) as transport, pytest.raises(AccessDeniedError) as raised:
         transport.peek("orders")
     assert "password" in str(raised.value)
     assert "very-secret-guess" not in str(raised.value)
 
 
-def test_a_database_that_does_not_exist_is_named(postgres):
+def test_a_database_that_does_not_exist_is_named(postgres, driver):
     with (
-        QueueTransport(postgres.url("no_such_database")) as transport,
+        QueueTransport(postgres.url("no_such_database", driver=driver)) as transport,
         pytest.raises(DatabaseUnavailableError, match=r"no_such_database.*check the name of the database"),
     ):
         transport.peek("orders")
@@ -140,8 +147,9 @@ def test_a_wrong_password_in_an_odbc_string_is_told_as_such(postgres):
         transport.peek("orders")
 
 
-def test_an_unreachable_server_is_a_clear_error_and_arms_the_breaker(caplog):
-    with QueueTransport("postgresql://user:secret@127.0.0.1:9/db") as transport:
+def test_an_unreachable_server_is_a_clear_error_and_arms_the_breaker(caplog, driver):
+    option = f"?driver={driver}" if driver else ""
+    with QueueTransport(f"postgresql://user:secret@127.0.0.1:9/db{option}") as transport:
         with pytest.raises(DatabaseUnavailableError, match=r"127\.0\.0\.1:9.*check that it runs"):
             transport.peek("orders")
         assert transport.database.breaker.state is BreakerState.ARMED
@@ -159,7 +167,7 @@ def test_a_missing_driver_is_named_with_the_next_step():
 
 def test_a_driver_and_its_options_can_be_chosen(postgres):
     """The driver is used, and options reach it: psqlodbc itself refuses to write on a read-only connection."""
-    url = f"{postgres.url()}?driver=PostgreSQL+Unicode"
+    url = postgres.url(driver="PostgreSQL Unicode")
     with QueueTransport(url) as transport, transport.transaction() as transaction:
         assert transaction.rows("SELECT 1")[0][0] == 1
     with QueueTransport(f"{url}&ReadOnly=1") as transport, pytest.raises(DatabaseUnavailableError, match="readonly"):
@@ -171,10 +179,10 @@ def test_an_unknown_scheme_is_refused_with_the_forms_that_exist():
         QueueTransport("mysql://u:p@h/d")
 
 
-def test_the_database_going_away_and_coming_back_is_noticed(caplog):
+def test_the_database_going_away_and_coming_back_is_noticed(caplog, driver):
     """A cluster of its own, stopped at once in the middle: errors are clear, nothing committed is lost."""
     caplog.set_level("INFO", "queue_pipeline")
-    with PostgresCluster() as cluster, QueueTransport(cluster.url()) as transport:
+    with PostgresCluster(driver=driver) as cluster, QueueTransport(cluster.url()) as transport:
         transport.install("orders")
         transport.send("orders", [new_message(str(n)) for n in range(3)])
         claim = transport.claims.claim(transport.resolve("orders"), "me", 2)

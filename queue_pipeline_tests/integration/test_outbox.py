@@ -9,6 +9,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, StagedLostError
 from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline_tests.support.backends import chosen_driver
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.waiting import eventually
 
@@ -170,7 +171,7 @@ def test_a_completion_waits_for_a_task_that_is_staging_and_drops_what_it_left(
 
 def test_a_crash_of_the_database_empties_the_outbox_and_completes_nothing():
     """The table is not logged: what the server lost is noticed, and the claim is there to be processed again."""
-    with PostgresCluster() as cluster, QueueTransport(cluster.url()) as transport:
+    with PostgresCluster(driver=chosen_driver()) as cluster, QueueTransport(cluster.url()) as transport:
         transport.install("orders", "billing")
         transport.send("orders", [new_message(str(number)) for number in range(10)])
         claim = transport.claim("orders", "me", 100)

@@ -12,6 +12,7 @@ from queue_pipeline.transport.transport import QueueTransport
 SQLSERVER_VARIABLE = "QUEUE_PIPELINE_TEST_SQLSERVER"
 DRIVER_VARIABLE = "QUEUE_PIPELINE_TEST_POSTGRESQL_DRIVER"
 PSYCOPG = "psycopg"
+PSYCOPG_ONLY = "integration.test_psycopg"
 PSYCOPG_TOO = (
     "integration.test_claims",
     "integration.test_connections",
@@ -32,6 +33,8 @@ def chosen_driver() -> str | None:
 
 def backend_names(module: str = "") -> list[str]:
     """SQLite and PostgreSQL always, a T-SQL server where one is named."""
+    if module.endswith(PSYCOPG_ONLY):
+        return [PSYCOPG]
     names = ["sqlite", *postgresql_names(module)]
     return names + (["sqlserver"] if os.environ.get(SQLSERVER_VARIABLE) else [])
 

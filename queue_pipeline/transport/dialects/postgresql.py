@@ -47,6 +47,7 @@ _PARAMETERS = 32_767
 _LOST = ("closed the connection", "connection dead", "connection lost", "no connection to the server")
 # Ended by an operator, by a crash, not yet up, or idle for longer than the server allows.
 _GONE = ("57P01", "57P02", "57P03", "57P05", "25P03")
+_REFUSED = ("authentication failed", "no password supplied", "not permitted to log in", "no pg_hba.conf entry")
 FAULTS = {
     "40001": Fault.VICTIM,
     "40P01": Fault.VICTIM,
@@ -181,10 +182,11 @@ def known_fault(state: str, words: str) -> Fault | None:
     if state in FAULTS:
         return FAULTS[state]
     # A refused connection comes as 08001, or without a state, whatever the reason was.
-    if "authentication failed" in words:
-        return Fault.LOGIN
-    if 'database "' in words and "does not exist" in words:
-        return Fault.MISSING_DATABASE
+    if not state or state.startswith("08"):
+        if any(phrase in words for phrase in _REFUSED):
+            return Fault.LOGIN
+        if 'database "' in words and "does not exist" in words:
+            return Fault.MISSING_DATABASE
     return Fault.CONNECTION if state.startswith("08") or state in _GONE else None
 
 

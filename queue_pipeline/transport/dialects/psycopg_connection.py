@@ -75,7 +75,7 @@ def open_psycopg(url: DatabaseUrl) -> MarkedConnection:
     """A connection that starts transactions by itself and commits only when told."""
     named = {
         "host": url.host,
-        "port": url.port,
+        "port": url.port or 5432,
         "dbname": url.database,
         "user": url.user,
         "password": url.password.get_secret_value() if url.password else None,

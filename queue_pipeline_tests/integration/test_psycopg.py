@@ -1,0 +1,375 @@
+"""PostgreSQL through psycopg: what COPY writes, what becomes of errors, and the types of what is read."""
+
+import threading
+import uuid
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+
+import pytest
+
+from queue_pipeline.transport import (
+    Operation,
+    OutgoingMessage,
+    QueueAddress,
+    QueueTransport,
+    ReadyMessages,
+    TransactionMode,
+    new_message,
+)
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.circuit_breaker import BreakerState
+from queue_pipeline.transport.database import CommitUnknownError, Transaction
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.dialects.copy_format import copied
+from queue_pipeline.transport.errors import (
+    AccessDeniedError,
+    DatabaseError,
+    DatabaseUnavailableError,
+    InvalidMessageError,
+    QueueNotFoundError,
+)
+from queue_pipeline.transport.statements import Command
+from queue_pipeline_tests.support.backends import PSYCOPG
+
+psycopg = pytest.importorskip("psycopg")
+
+
+@pytest.fixture
+def odbc(backend, postgres, transport):
+    """Another transport on the same queues."""
+    with QueueTransport(postgres.url(driver=""), schema=backend.schema) as transport:
+        yield transport
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """The queues that were copied into."""
+    found, genuine = [], Transaction.copy_in
+
+    def copy_in(transaction, command, pieces):
+        found.append(command.queue)
+        genuine(transaction, command, pieces)
+
+    monkeypatch.setattr(Transaction, "copy_in", copy_in)
+    return found
+
+
+def row(headers, body=b""):
+    return Row(str(uuid.uuid4()), NEVER_EXPIRES, headers, body)
+
+
+def stored(backend, transport, queue="orders"):
+    table = transport.resolve(queue).qualified
+    return [tuple(row) for row in backend.sql(transport, f"SELECT body, expires FROM {table} ORDER BY seq")]
+
+
+# --- COPY --------------------------------------------------------------------------------------------------
+
+
+BODIES = [b"", b"\x00", b"plain", "ünï \U0001f600".encode(), bytes(range(256)), b"\x1e" * 3, b"x" * (1 << 20), b""]
+
+
+def test_bodies_of_all_kinds_arrive_in_the_order_of_sending(backend, transport, copies):
+    transport.send("orders", [OutgoingMessage(body) for body in BODIES])
+    assert stored(backend, transport) == [(body, None) for body in BODIES]
+    assert copies == [transport.resolve("orders").canonical]
+    with transport.receive("orders", 100) as batch:
+        assert [message.body for message in batch] == BODIES
+
+
+def test_both_drivers_read_what_either_wrote(transport, odbc):
+    headers = {"ключ \U0001f680": "значение \U0001f600", "引用": '"\\/\r\n\t', "empty": "", "%s ?": "%(x)s $1"}
+    messages = [OutgoingMessage(body, {**headers, wire.MESSAGE_ID: str(n)}) for n, body in enumerate(BODIES)]
+    for sender, receiver in ((transport, odbc), (odbc, transport), (transport, transport)):
+        sender.send("orders", messages)
+        with receiver.receive("orders", 100) as batch:
+            assert [(message.headers, message.body) for message in batch] == [(m.headers, m.body) for m in messages]
+
+
+def test_rows_are_the_same_byte_for_byte_as_through_odbc(backend, transport, odbc):
+    message = new_message("ü", headers={"ä": "ö"})
+    transport.send("orders", message)
+    odbc.send("orders", message)
+    table = transport.resolve("orders").qualified
+    first, second = backend.sql(transport, f"SELECT expires, headers, body FROM {table} ORDER BY seq")
+    assert first == second
+
+
+def test_messages_that_expire_go_by_the_insert_statement(backend, transport, copies):
+    lasting, passing = new_message("lasting"), new_message("passing", time_to_be_received=timedelta(hours=1))
+    transport.send("orders", [lasting, passing, new_message("ü", delay=timedelta(hours=1))])
+    (first, no_expiry), (second, expiry) = stored(backend, transport)
+    assert (first, no_expiry, second) == (b"lasting", None, b"passing")
+    assert isinstance(expiry, datetime) and expiry.tzinfo is None
+    assert transport.status("orders")[0].delayed == 1
+    assert copies == []
+
+
+def test_many_that_expire_keep_their_order_and_bytes(backend, transport, copies):
+    bodies = [bytes([n % 256]) * (n % 900) for n in range(3_000)]
+    transport.send("orders", [new_message(body, time_to_be_received=timedelta(hours=1)) for body in bodies])
+    assert [body for body, _ in stored(backend, transport)] == bodies
+    assert copies == []
+
+
+def test_columns_are_copied_as_well(backend, transport, copies):
+    bodies = [str(number).encode() for number in range(5)]
+    columns = ([f"m{n}" for n in range(5)], [NEVER_EXPIRES] * 5, ['{"ü": "%s"}'] * 5, bodies)
+    assert transport.dispatch_ready([ReadyMessages("orders", False, *columns)]) == 5
+    assert stored(backend, transport) == [(body, None) for body in bodies]
+    assert len(copies) == 1
+
+
+def test_the_last_of_several_with_one_id_takes_the_place_of_the_first(backend, transport):
+    def one(identity, body):
+        return Operation("orders", OutgoingMessage(body, {wire.MESSAGE_ID: identity}))
+
+    assert transport.dispatch([one("a", b"1"), one("b", b"2"), one("a", b"3")]) == 2
+    assert [body for body, _ in stored(backend, transport)] == [b"3", b"2"]
+
+
+def test_a_queue_with_the_worst_of_names_is_copied_into(transport):
+    table = QueueAddress("o'r\"d%s;r--s /*?*/ $1 {queue}")
+    transport.install(table)
+    assert transport.send(table, [new_message("1"), new_message("2", time_to_be_received=timedelta(hours=1))]) == 2
+    assert transport.send(table, new_message("3")) == 1
+    with transport.receive(table, 10) as batch:
+        assert [message.body for message in batch] == [b"1", b"2", b"3"]
+
+
+# --- errors in the middle of a COPY ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("CREATE UNIQUE INDEX ON {} (body)", "duplicate key"),
+        ("ALTER TABLE {} ADD CHECK (body <> 'again')", "check constraint"),
+        ("ALTER TABLE {} DROP COLUMN body", 'column "body"'),
+        ("ALTER TABLE {} ALTER headers TYPE varchar(10)", "too long"),
+    ],
+)
+def test_an_error_of_the_server_undoes_all_and_names_the_queue(backend, transport, change, words):
+    transport.install("billing")
+    backend.sql(transport, change.format(transport.resolve("orders").qualified))
+    messages = [Operation("billing", new_message("first"))]
+    messages += [Operation("orders", new_message(body)) for body in ("once", "again", "again", *["x" * 1000] * 3_000)]
+    with pytest.raises(DatabaseError, match=words) as raised:
+        transport.dispatch(messages)
+    assert transport.resolve("orders").canonical in str(raised.value)
+    assert transport.peek("billing") == transport.peek("orders") == 0
+    assert transport.send("billing", new_message("the connection is as good as new")) == 1
+
+
+def test_a_nul_character_is_refused_and_nothing_is_written(transport):
+    queue, rows = transport.resolve("orders"), [row("{}"), row("a\0b"), row("{}")]
+    with pytest.raises(InvalidMessageError, match="control character"):
+        transport.dispatch_ready([ReadyMessages(queue, False, ["1"], [NEVER_EXPIRES], ["a\0b"], [b""])])
+    with pytest.raises(DatabaseError, match=r"orders.*invalid byte sequence"), transport.transaction() as transaction:
+        transport.database.dialect.copy_messages(transaction, queue, rows)
+    assert transport.peek("orders") == 0
+
+
+def test_a_missing_queue_and_a_missing_right_are_told_as_through_odbc(backend, transport, postgres):
+    with pytest.raises(QueueNotFoundError, match="queue-pipeline install"):
+        transport.send("nowhere", new_message("{}"))
+    postgres.run_sql("DROP ROLE IF EXISTS no_rights; CREATE ROLE no_rights LOGIN PASSWORD 'pw'")
+    postgres.run_sql(f"GRANT USAGE ON SCHEMA {backend.schema} TO no_rights")
+    url = postgres.url(user="no_rights", password="pw", driver=PSYCOPG)
+    with (
+        QueueTransport(url, schema=backend.schema) as poor,
+        pytest.raises(AccessDeniedError, match=r"permission denied.*--grant-to"),
+    ):
+        poor.send("orders", new_message("{}"))
+
+
+def test_an_error_while_rows_are_made_undoes_the_copy(transport):
+    messages = [new_message("x" * 500) for _ in range(6_000)] + [OutgoingMessage(b"", {"n": 1})]
+    with pytest.raises(InvalidMessageError, match="header 'n'"):
+        transport.send("orders", messages)
+    assert transport.peek("orders") == 0
+
+
+# --- servers that go away ----------------------------------------------------------------------------------
+
+
+def pid_of(transaction):
+    return transaction.rows("SELECT pg_backend_pid()")[0][0]
+
+
+def test_a_server_killed_in_the_middle_of_a_statement_is_away(transport, postgres):
+    with pytest.raises(DatabaseUnavailableError, match="check that it runs"), transport.transaction() as transaction:
+        kill = threading.Timer(0.2, postgres.run_sql, [f"SELECT pg_terminate_backend({pid_of(transaction)})"])
+        kill.start()
+        try:
+            transaction.rows("SELECT pg_sleep(30)")
+        finally:
+            kill.join()
+    assert transport.peek("orders") == 0
+
+
+def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(transport, postgres):
+    queue = transport.resolve("orders")
+    with (
+        pytest.raises(DatabaseUnavailableError, match=r"orders.*check that it runs"),
+        transport.transaction() as transaction,
+    ):
+        pid = pid_of(transaction)
+
+        def pieces():
+            for number, piece in enumerate(copied(row("{}", b"x" * 1_100_000) for _ in range(9))):
+                if number == 2:
+                    postgres.run_sql(f"SELECT pg_terminate_backend({pid})")
+                yield piece
+
+        transaction.copy_in(transport.database.dialect.statement("nservicebus/copy", queue=queue), pieces())
+    assert transport.peek("orders") == 0
+    assert transport.send("orders", new_message("{}")) == 1
+
+
+def test_a_server_killed_before_the_commit_leaves_the_outcome_open(transport, postgres):
+    with pytest.raises(CommitUnknownError), transport.transaction() as transaction:
+        transport.send("orders", new_message("{}"), transaction)
+        postgres.run_sql(f"SELECT pg_terminate_backend({pid_of(transaction)})")
+    assert transport.peek("orders") == 0
+
+
+def test_a_commit_that_is_cut_off_completes_a_claim_once(transport, postgres, monkeypatch):
+    """The genuine article: the server dies between the statements and the commit, and the claim is looked up."""
+    transport.install("billing")
+    transport.send("orders", new_message("{}"))
+    claim = transport.claim("orders", "me", 10)
+    database, killed = type(transport.database), []
+    genuine = database._commit
+
+    def commit(self, connection):
+        if not killed:
+            killed.append(True)
+            postgres.run_sql(f"SELECT pg_terminate_backend({connection.info.backend_pid})")
+        genuine(self, connection)
+
+    monkeypatch.setattr(database, "_commit", commit)
+    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))]) == 1
+    assert killed and transport.peek("billing") == 1
+
+
+def test_an_idle_connection_is_asked_before_it_is_used_again(transport, postgres, caplog):
+    for _ in range(2):
+        with transport.transaction() as transaction:
+            pid, connection = pid_of(transaction), transaction.connection
+        assert connection.info.transaction_status.name == "IDLE"
+        postgres.run_sql(f"SELECT pg_terminate_backend({pid})")
+        assert transport.peek("orders") == 0
+        assert connection.closed
+    assert transport.database.breaker.state is BreakerState.DISARMED
+    transport.close()
+    with transport.transaction() as transaction:
+        kept = transaction.connection
+    transport.close()
+    assert kept.closed
+
+
+# --- statements of the caller's own ------------------------------------------------------------------------
+
+
+def test_the_callers_statements_take_question_marks_on_the_connection_too(transport):
+    transport.send("orders", new_message("{}"))
+    with transport.receive("orders", mode=TransactionMode.TRANSACTION_SCOPE) as batch:
+        connection = batch.transaction.connection
+        connection.execute("CREATE TEMPORARY TABLE ledger (n int, word text)")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO ledger VALUES (?, ?)", [(1, "a?"), (2, "b%s")])
+            cursor.execute("INSERT INTO ledger VALUES (?, ?)", 3, "100 %")
+        connection.execute("INSERT INTO ledger VALUES (?, '?') -- ?", (4,))
+        assert batch.transaction.rows("SELECT word FROM ledger WHERE n % ? = 0 ORDER BY n", (2,)) == [("b%s",), ("?",)]
+        assert [row for row in connection.execute("SELECT n FROM ledger WHERE word = ?", ["100 %"])] == [(3,)]
+        assert batch.transaction.rows("SELECT 1; SELECT 2") == [(1,)]
+
+
+def test_a_wrong_number_of_parameters_is_no_lost_connection(transport):
+    with pytest.raises(DatabaseError, match="1 parameter markers, but 2") as raised, transport.transaction() as own:
+        own.rows("SELECT ?", (1, 2))
+    assert not isinstance(raised.value, DatabaseUnavailableError)
+
+
+def test_a_connection_of_the_callers_own_is_left_as_it_is(transport, postgres, backend):
+    """Ours take question marks on it, the caller's percent signs and rows of the caller's own making."""
+    from psycopg.rows import dict_row
+
+    transport.send("orders", new_message("{}"))
+    with psycopg.connect(postgres.url(driver=""), row_factory=dict_row) as own:
+        enlisted = transport.enlist(own)
+        assert enlisted.rows("SELECT ? + 1", (1,)) == [(2,)]
+        transport.send("orders", [new_message("by COPY"), new_message("too")], enlisted)
+        assert own.execute("SELECT %s::int AS n, now() AS at", (1,)).fetchone()["at"].tzinfo is not None
+        own.rollback()
+    assert transport.peek("orders") == 1
+
+
+def test_connections_may_be_supplied(transport, postgres, backend):
+    plain = postgres.url(driver="")
+    with QueueTransport(backend.url, schema=backend.schema, connect=lambda: psycopg.connect(plain)) as supplied:
+        for number in range(3):
+            supplied.send("orders", new_message(str(number)))
+        with supplied.receive("orders", 10) as batch:
+            assert [message.body for message in batch] == [b"0", b"1", b"2"]
+
+
+def test_nothing_is_prepared_on_the_server(transport):
+    """A plan that was made for an empty queue would read a full one from end to end."""
+    for _ in range(12):
+        transport.send("orders", new_message("{}"))
+        transport.peek("orders")
+        with transport.receive("orders", 1):
+            pass
+    with transport.transaction() as transaction:
+        for _ in range(12):
+            transaction.rows("SELECT ?::int", (1,))
+        assert transaction.rows("SELECT count(*) FROM pg_prepared_statements")[0][0] == 0
+
+
+# --- types -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("1::smallint", 1),
+        ("1::bigint", 1),
+        ("sum(1::bigint)", Decimal(1)),
+        ("1.50", Decimal("1.50")),
+        ("1.5::float8", 1.5),
+        ("'x'::text", "x"),
+        ("'x'::varchar(5)", "x"),
+        ("'x'::char(3)", "x  "),
+        ("'x'::name", "x"),
+        ("''", ""),
+        ("'\\x00ff'::bytea", b"\x00\xff"),
+        ("'\\x'::bytea", b""),
+        ("NULL", None),
+        ("date '2024-02-29'", date(2024, 2, 29)),
+        ("time '03:04:05.25'", time(3, 4, 5, 250_000)),
+        ("timestamp '2024-02-29 03:04:05.123456'", datetime(2024, 2, 29, 3, 4, 5, 123456)),
+        ("timestamptz '2024-02-29 03:04:05+02'", datetime(2024, 2, 29, 1, 4, 5)),
+    ],
+)
+def test_values_are_what_they_are_through_odbc(transport, odbc, expression, value):
+    for reader in (transport, odbc):
+        with reader.transaction() as transaction:
+            for command in (f"SELECT {expression}", Command(f"SELECT {expression}")):
+                found = transaction.rows(command)[0][0]
+                assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("true", True),
+        ("'{1,2}'::int[]", [1, 2]),
+        ("""'{"a": 1}'::jsonb""", {"a": 1}),
+        ("'pg_class'::regclass", "pg_class"),
+    ],
+)
+def test_types_that_odbc_gives_as_text_are_pythons_own(transport, expression, value):
+    with transport.transaction() as transaction:
+        assert transaction.rows(f"SELECT {expression}")[0][0] == value
