@@ -12,7 +12,7 @@ from queue_pipeline.transport.transport import QueueTransport
 SQLSERVER_VARIABLE = "QUEUE_PIPELINE_TEST_SQLSERVER"
 DRIVER_VARIABLE = "QUEUE_PIPELINE_TEST_POSTGRESQL_DRIVER"
 PSYCOPG = "psycopg"
-PSYCOPG_ONLY = "integration.test_psycopg"
+PSYCOPG_ONLY = ("integration.test_psycopg", "integration.processing.test_psycopg_executors")
 PSYCOPG_TOO = (
     "integration.test_claims",
     "integration.test_connections",
