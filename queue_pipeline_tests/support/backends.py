@@ -19,9 +19,7 @@ PSYCOPG_TOO = (
     "integration.test_ready",
     "integration.test_receive",
     "integration.test_send",
-    "integration.test_user_tables",
-    "integration.nginn.test_receiving",
-    "integration.nginn.test_sending",
+    "integration.nginn.test_sending_batches",
 )
 """The modules that always run over psycopg as well; the whole suite does if `DRIVER_VARIABLE` is set to it."""
 
