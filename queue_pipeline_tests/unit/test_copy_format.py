@@ -19,7 +19,8 @@ def read(data: bytes) -> list[tuple[str, str, bytes]]:
     """The rows of a COPY, taken apart as PostgreSQL's documentation describes them."""
     assert data[:11] == b"PGCOPY\n\xff\r\n\0"
     assert data[11:19] == bytes(8), "no flags, no extension"
-    position, rows = 19, []
+    position = 19
+    rows: list[tuple[str, str, bytes]] = []
     while True:
         (fields,) = struct.unpack_from("!h", data, position)
         position += 2

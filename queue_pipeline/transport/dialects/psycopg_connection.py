@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 import psycopg
-from psycopg.abc import Buffer
+from psycopg import RawCursor
+from psycopg.abc import AdaptContext, Buffer
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import tuple_row
 from psycopg.types.datetime import TimestamptzBinaryLoader, TimestamptzLoader
@@ -41,15 +42,15 @@ class UtcBinaryLoader(TimestamptzBinaryLoader):
         return super().load(data).astimezone(UTC).replace(tzinfo=None)
 
 
-class MarkedCursor(psycopg.RawCursor[Any]):
+class MarkedCursor(RawCursor[Any]):
     """A cursor that takes question marks, and parameters as pyodbc does: in a sequence or one by one."""
 
     def __init__(self, connection: psycopg.Connection[Any], *, binary: bool = False, **options: Any) -> None:
         super().__init__(connection, **options)
         self.format = psycopg.pq.Format.BINARY if binary else psycopg.pq.Format.TEXT
-        # Here rather than on the connection, which may be the caller's own.
-        self.adapters.register_loader("timestamptz", UtcLoader)
-        self.adapters.register_loader("timestamptz", UtcBinaryLoader)
+        if not isinstance(connection, MarkedConnection):
+            # The caller's own, which stays as it is.
+            give_utc(self)
 
     def execute(self, query: Any, *parameters: Any, **options: Any) -> Self:
         """Run a statement; without parameters it is sent as it is, and may be several."""
@@ -86,12 +87,20 @@ def open_psycopg(url: DatabaseUrl) -> MarkedConnection:
         place = make_conninfo("", **parameters)
         # No statement is prepared on the server, which would keep the plan that it made while the queue was empty and
         # read a full one from end to end: measured, a hundred times slower (docs/architecture.md).
-        return MarkedConnection.connect(place, cursor_factory=MarkedCursor, prepare_threshold=None)
+        connection = MarkedConnection.connect(place, cursor_factory=MarkedCursor, prepare_threshold=None)
     except psycopg.Error as error:
         if error.sqlstate is None and _INVALID_VALUE.search(str(error)):
             words = driver_message(error, url.secrets())
             raise ConfigurationError(f"{url}: psycopg refuses an option of the setting: {words}") from None
         raise
+    give_utc(connection)
+    return connection
+
+
+def give_utc(context: AdaptContext) -> None:
+    """Let a connection or a cursor give instants as ODBC does."""
+    for loader in (UtcLoader, UtcBinaryLoader):
+        context.adapters.register_loader("timestamptz", loader)
 
 
 def own_cursor(connection: psycopg.Connection[Any], *, binary: bool) -> MarkedCursor:
