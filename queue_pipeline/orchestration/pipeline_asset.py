@@ -13,6 +13,7 @@ from queue_pipeline.orchestration.transport_resource import QueueTransportResour
 from queue_pipeline.processing.drain import FAILS_FOR_ALL, Drain, Drained, places_of, take_batch
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
+from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Attempted, Recovery
 from queue_pipeline.processing.transforming import SparkTransformer
@@ -110,13 +111,15 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
         with _clear_errors(pipeline):
             figures.start()
             held = _held(context, pipeline, database, [Claim(**claim) for claim in claims])
+            owner = names.owner(context.run_id)
             drain = Drain(
                 pipeline,
                 database,
-                names.owner(context.run_id),
+                owner,
                 recovery.attempt,
                 slots=_slots(context, pipeline),
                 limit=recovery.limit,
+                opened=OpenAttempts(pipeline, database, recovery, owner),
                 on_attempt=on_attempt,
                 on_interrupt=on_interrupt,
             )

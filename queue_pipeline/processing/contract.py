@@ -13,6 +13,7 @@ from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.outcomes import OUTCOME, Append, Merge, Outcome, Results
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.stable_names import stable_names
 from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import TransactionMode
 
@@ -38,6 +39,12 @@ class Returned:
 
     outcomes: DataFrame | None
     tables: Sequence[Append | Merge]
+
+
+def returned_by(pipeline: QueuePipeline, messages: DataFrame) -> Returned:
+    """What a pipeline's transform makes of messages, checked: the same plan for every batch."""
+    with stable_names():
+        return check_returned(pipeline, messages, pipeline.transform(messages))
 
 
 def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: object) -> Returned:

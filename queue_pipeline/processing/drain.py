@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from queue_pipeline.processing.heartbeat import Heartbeat
 from queue_pipeline.processing.mover import DueMover
+from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
 from queue_pipeline.processing.recovery import Attempted
@@ -34,6 +35,14 @@ class Drained:
     reason: str
     failure: BaseException | None = None
     failed_claim: Claim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A batch in work: its claim, unless an open transaction holds its messages."""
+
+    claim: Claim | None
+    started: float = field(default_factory=time.monotonic)
 
 
 def take_batch(pipeline: QueuePipeline, transport: QueueTransport, owner: str) -> Claim | None:
@@ -61,15 +70,17 @@ class Drain:
         *,
         slots: int,
         limit: RateLimit | None = None,
+        opened: OpenAttempts | None = None,
         on_attempt: Callable[[Attempted], None] = lambda _: None,
         on_interrupt: Callable[[], None] = lambda: None,
     ) -> None:
         """`attempt` is called in threads, up to `slots` at a time, or as many as there are places for it in the queue;
         the rest is called in the caller's thread.
 
-        `on_interrupt` stops what the threads are at when the run is terminated.
+        With `opened`, batches after the first are taken without a claim while that goes well. `on_interrupt` stops what the threads are at when the run is terminated.
         """
         address = transport.resolve(pipeline.input_queue).canonical
+        self._address = address
         self._pipeline = pipeline
         self._transport = transport
         self._owner = owner
@@ -81,7 +92,8 @@ class Drain:
         self._on_interrupt = on_interrupt
         self._places = places_of(pipeline, transport, owner)
         self._mover = DueMover([(transport, pipeline.input_queue)])
-        self._in_work: dict[Future[Attempted], Claim] = {}
+        self._opened = opened
+        self._in_work: dict[Future[Attempted | None], _Work] = {}
         self._stopping: Drained | None = None
 
     def run(self, claims: Sequence[Claim] = ()) -> Drained:
@@ -128,13 +140,17 @@ class Drain:
                 raise
             finally:
                 # Also after an interrupt, which is no Exception: whoever comes next need not wait for the lease.
-                self._release([*heartbeat.held, *self._in_work.values(), *self._left_over()], heartbeat)
+                in_work = [work.claim for work in self._in_work.values()]
+                self._release([*heartbeat.held, *in_work, *self._left_over()], heartbeat)
                 self._places.release()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _fill(self, pool: ThreadPoolExecutor, waiting: list[Claim], heartbeat: Heartbeat) -> None:
         """Put a batch in every free slot, as far as there are batches."""
         while self._stopping is None and time.monotonic() >= self._not_before and self._has_place():
+            if not waiting and self._opened is not None and self._opened.is_due:
+                self._in_work[pool.submit(self._opened.attempt)] = _Work(None)
+                continue
             claim = waiting.pop(0) if waiting else self._take()
             if claim is None:
                 # One place to look for more in is enough; in the others somebody else may find work.
@@ -143,7 +159,7 @@ class Drain:
             # An unreliable batch is gone from the database once it was read: there is no lease to renew.
             if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
                 heartbeat.hold(claim)
-            self._in_work[pool.submit(self._attempt, claim)] = claim
+            self._in_work[pool.submit(self._attempt, claim)] = _Work(claim)
 
     def _has_place(self) -> bool:
         """Whether one more batch may be in work: in one slot while the rate is limited, and only in a place of its own.
@@ -168,11 +184,16 @@ class Drain:
         again: list[Claim] = []
         done, _ = wait(self._in_work, timeout=self._pipeline.peek_delay, return_when=FIRST_COMPLETED)
         for future in done:
-            claim = self._in_work.pop(future)
-            error = future.exception()
+            work = self._in_work.pop(future)
+            claim, error = work.claim, future.exception()
             if error is None:
                 attempted = future.result()
-                heartbeat.let_go(claim)
+                if self._opened is not None:
+                    self._opened.learn(attempted, time.monotonic() - work.started)
+                if claim is not None:
+                    heartbeat.let_go(claim)
+                if attempted is None:
+                    continue
                 for part in attempted.again:
                     heartbeat.hold(part)
                 again += attempted.again
@@ -200,6 +221,9 @@ class Drain:
             self._limit.look()
             if self._pipeline.name in self._transport.pauses.list():
                 self._stopping = Drained("the pipeline is paused")
+            if self._opened is not None and self._opened.is_due and self._transport.claims.waiting().get(self._address):
+                # What others left behind is older than what the queue holds.
+                self._opened.claim_next()
         except DatabaseUnavailableError as error:
             # Batches in work find out by themselves, and say what became of them; so does the next claim.
             logger.warning("pipeline %s: nobody can tell whether it is paused: %s", self._pipeline.name, error)
@@ -207,10 +231,13 @@ class Drain:
     def _left_over(self) -> list[Claim]:
         """What attempts left to be tried that ended after the run did."""
         ended = [future for future in self._in_work if future.done() and not future.exception()]
-        return [claim for future in ended for claim in future.result().again]
+        results = [result for future in ended if (result := future.result()) is not None]
+        return [claim for result in results for claim in result.again]
 
-    def _release(self, claims: Sequence[Claim], heartbeat: Heartbeat) -> None:
+    def _release(self, claims: Iterable[Claim | None], heartbeat: Heartbeat) -> None:
         for claim in claims:
+            if claim is None:
+                continue
             heartbeat.let_go(claim)
             try:
                 self._transport.claims.release(claim)

@@ -141,8 +141,10 @@ def each(*outcomes: Outcome) -> Column:
     """The outcomes of a row, for `messages.select("origin", each(...))`: one row comes out for each that holds."""
     if not outcomes:
         raise ConfigurationError("each() needs at least one outcome: send(...), reply(...), publish(...) or fail(...)")
-    structs = F.array(*(outcome.column(ordinal) for ordinal, outcome in enumerate(outcomes)))
-    return F.explode(F.filter(structs, lambda one: one.isNotNull())).alias(OUTCOME)
+    columns = [outcome.column(ordinal) for ordinal, outcome in enumerate(outcomes)]
+    if len(outcomes) == 1 and outcomes[0].when is None:
+        return columns[0].alias(OUTCOME)
+    return F.explode(F.array_compact(F.array(*columns))).alias(OUTCOME)
 
 
 @dataclass(frozen=True, slots=True)

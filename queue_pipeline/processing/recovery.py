@@ -97,7 +97,8 @@ class Recovery:
         self._policy = pipeline.retries
         self._transport = transport
         self._transformer = transformer
-        self._processor = BatchProcessor(pipeline, transport, transformer, executors)
+        self.processor = BatchProcessor(pipeline, transport, transformer, executors)
+        """What it tries batches with."""
         address = transport.resolve(pipeline.input_queue).canonical
         self.limit = RateLimit(self._policy, transport.failures, address)
         self._stopped = threading.Event()
@@ -115,20 +116,20 @@ class Recovery:
             return self._attempt_unreliable(claim)
         if claim.failures and (told := self._see_to_abandoned(claim)):
             return told
-        batch = None if self._processor.goes_to_executors(claim) else self._processor.read(claim)
+        batch = None if self.processor.goes_to_executors(claim) else self.processor.read(claim)
         if suspects := self._came_back(claim, batch):
             # Whoever failed before is suspect: the others need not fail with it.
             return Attempted(again=self._transport.claims.separate(claim, suspects))
         self._transport.claims.begin(claim)
         try:
-            report = self._processor.work(batch) if batch else self._processor.work_by_executors(claim)
+            report = self.processor.work(batch) if batch else self.processor.work_by_executors(claim)
         except ClaimLostError:
             raise
         except Exception as error:
-            if self._stopped.is_set() or self._is_nobodys_fault(error):
+            if self.is_nobodys_fault(error):
                 raise
-            return self._recover(claim, error, batch)
-        self._succeeded()
+            return self.recover(claim, error, batch)
+        self.succeeded()
         return Attempted([report])
 
     def _came_back(self, claim: Claim, batch: ClaimedBatch | None) -> list[tuple[int, int]]:
@@ -154,7 +155,7 @@ class Recovery:
         )
         return self._see_to(claim, abandoned, None, for_all=for_all)
 
-    def _recover(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
+    def recover(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
         """See to a batch that failed; what executors read is not at hand here."""
         try:
             for_all = self._is_for_all(error)
@@ -196,37 +197,38 @@ class Recovery:
                 return scheduled_retry(self._policy, waits, headers, unrecoverable=unrecoverable)
             return delayed_retry(self._policy, headers, now, unrecoverable=unrecoverable)
 
-        messages = replace(batch, claim=claim) if batch else self._processor.read(claim)
+        messages = replace(batch, claim=claim) if batch else self.processor.read(claim)
         return Attempted(
-            [self._processor.give_up(messages, failure, retry)], (), failure, step, error if for_all else None
+            [self.processor.give_up(messages, failure, retry)], (), failure, step, error if for_all else None
         )
 
     def _attempt_unreliable(self, claim: Claim) -> Attempted:
         """The claim ends first; after that a message that fails can only go to the error queue, and only from here."""
-        batch = self._processor.read(claim)
-        self._processor.take(batch)
+        batch = self.processor.read(claim)
+        self.processor.take(batch)
         return self._try_unreliable(batch)
 
     def _try_unreliable(self, batch: ClaimedBatch) -> Attempted:
         try:
-            report = self._processor.work(batch)
+            report = self.processor.work(batch)
         except Exception as error:
             if self._stopped.is_set():
                 raise
             self.limit.failed(self._transport.failures.add(batch.claim.queue, f"{type(error).__name__}: {error}"))
             failure = describe(error)
-            for_all = self._is_nobodys_fault(error) or self._is_for_all(error)
+            for_all = self.is_nobodys_fault(error) or self._is_for_all(error)
             if for_all or batch.messages.num_rows <= 1:
-                given_up = self._processor.give_up(batch, failure)
+                given_up = self.processor.give_up(batch, failure)
                 return Attempted([given_up], (), failure, Step.GIVE_UP, error if for_all else None)
             halves = [self._try_unreliable(half) for half in batch.halves()]
             reports = [report for half in halves for report in half.reports]
             error_for_all = next((half.error_for_all for half in halves if half.error_for_all), None)
             return Attempted(reports, (), failure, Step.SPLIT, error_for_all)
-        self._succeeded()
+        self.succeeded()
         return Attempted([report])
 
-    def _succeeded(self) -> None:
+    def succeeded(self) -> None:
+        """Note that a batch went well."""
         self._broken, self._failed_in_a_row = False, 0
         self.limit.succeeded()
 
@@ -252,10 +254,12 @@ class Recovery:
                 logger.warning("pipeline %s: no delayed retries, because %s", self._pipeline.name, error)
         return bool(self._can_delay)
 
-    def _is_nobodys_fault(self, error: Exception) -> bool:
+    def is_nobodys_fault(self, error: Exception) -> bool:
         """Whether the next message would meet the same error: a queue that a message asked to reply to, and that is
-        missing or forbidden, is the fault of that message.
+        missing or forbidden, is the fault of that message. Once the run was terminated, no error is anybody's.
         """
+        if self._stopped.is_set():
+            return True
         if isinstance(error, QueueNotFoundError):
             return self._is_own(error.queue)
         if isinstance(error, AccessDeniedError) and error.queue is not None:

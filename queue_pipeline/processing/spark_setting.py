@@ -100,6 +100,8 @@ SESSION = {
     # Plans hold their batch; a server that remembered sixteen of them a session would run out of memory.
     "spark.connect.session.planCache.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # Spark analyses some queries twice, by its old and its new analyser, and compares: a third of the planning of a batch.
+    "spark.sql.analyzer.singlePassResolver.dualRunWithLegacy": "false",
     # Batches arrive as local relations; this rule would compute on them while planning, in one thread.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }

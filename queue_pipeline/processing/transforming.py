@@ -15,7 +15,7 @@ from pyspark.sql.utils import is_remote
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.body.schema import BodySchema, parse_body
 from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
-from queue_pipeline.processing.contract import Returned, check_returned
+from queue_pipeline.processing.contract import Returned, returned_by
 from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort_outcomes
 from queue_pipeline.processing.messages_frame import FITS, messages_frame
 from queue_pipeline.processing.outcome_checks import (
@@ -85,7 +85,7 @@ class SparkTransformer:
             with messages_frame(self._spark(), _ANY_MESSAGE, 1, self._pipeline.body_schema) as frame:
                 nothing = frame.where(F.lit(False))
                 readable = nothing if self._pipeline.body_schema is None else nothing.drop(FITS)
-                returned = check_returned(self._pipeline, readable, self._pipeline.transform(readable))
+                returned = returned_by(self._pipeline, readable)
                 for part in (returned.outcomes, *(table.rows for table in returned.tables)):
                     if part is not None:
                         part.toArrow()
@@ -108,7 +108,7 @@ def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: Claimed
         if pipeline.body_schema is not None:
             bodies = _Bodies(frame, pipeline.body_schema, batch.messages.num_rows)
         readable = bodies.readable if bodies else frame
-        returned = check_returned(pipeline, readable, pipeline.transform(readable))
+        returned = returned_by(pipeline, readable)
         # Planning takes longer than computing on a small batch, and one thread a query.
         with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
             tables = [others.submit(table_rows, table) for table in returned.tables]

@@ -54,6 +54,14 @@ class Bounds(NamedTuple):
     bytes: int
 
 
+class Packed(NamedTuple):
+    """What one statement received: messages as columns in order, how many had expired, how many only pass through."""
+
+    messages: pa.RecordBatch
+    expired: int
+    to_forward: int
+
+
 class Taken(NamedTuple):
     """What one claim took off a queue: everything, and what of it had not expired."""
 
@@ -80,6 +88,8 @@ class Dialect(ABC):
     """True where queue tables of several versions are about, so that a table is looked at before it is used."""
     stores_nul: ClassVar[bool] = True
     """False where a text ends at a NUL character, silently."""
+    receives_packed: ClassVar[bool] = False
+    """True where many messages can be received in one value, and rows stay locked without a lock on their table."""
     copies: ClassVar[bool] = False
     """True where messages that never expire can be written by COPY."""
     longest_queue_name: ClassVar[int | None] = None
@@ -173,6 +183,12 @@ class Dialect(ABC):
 
         name = f"{tables.queue.layout}/{'claim_read' if body else 'claim_read_headers'}"
         return from_rows(transaction.rows(self.statement(name, queue=tables.queue, claimed=tables.claimed), values))
+
+    def receive_packed(
+        self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
+    ) -> Packed:
+        """Receive many messages in an open transaction that ends with its lease, where `receives_packed` says so."""
+        raise NotImplementedError
 
     @abstractmethod
     def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:

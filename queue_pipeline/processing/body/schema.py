@@ -63,12 +63,13 @@ def with_payload(frame: DataFrame, schema: BodySchema) -> DataFrame:
     shape = _shape(schema)
     envelope, value = "__envelope", "get(__envelope.v, 0)"
     fits = f"is_valid_utf8({_TEXT}) AND {is_one_value(envelope)} AND {value_fits(shape, True, '__record')}"
-    # Step by step: what one step makes is computed once, however often the next one uses it.
+    # Step by step: what one step makes is computed once, however often the next one uses it. By select: a Connect server
+    # analyses all that is below a withColumn once more for each.
     return (
-        frame.withColumn(envelope, F.expr(enveloped(_TEXT, wire_type(shape))))
-        .withColumn("__record", F.expr(value))
-        .withColumn("fits", F.expr(f"coalesce({fits}, false)"))
-        .withColumn("payload", F.expr(when("fits", payload(shape, "__record"))))
+        frame.select("*", F.expr(enveloped(_TEXT, wire_type(shape))).alias(envelope))
+        .select("*", F.expr(value).alias("__record"))
+        .select("*", F.expr(f"coalesce({fits}, false)").alias("fits"))
+        .select("*", F.expr(when("fits", payload(shape, "__record"))).alias("payload"))
         .drop(envelope, "__record")
     )
 

@@ -14,7 +14,7 @@ from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.claimed_batch import Unreadable
-from queue_pipeline.processing.contract import check_returned
+from queue_pipeline.processing.contract import returned_by
 from queue_pipeline.processing.envelopes import Failed, Sending
 from queue_pipeline.processing.executors import source
 from queue_pipeline.processing.executors.claim_source_reader import PART_BYTES, PART_MESSAGES
@@ -85,7 +85,7 @@ class Executors:
     def _stage(self, claim: Claim, sending: Sending) -> StagedResults:
         spark, job = self._session(), source.new_job()
         batch = _Batch(self._claimed(spark, claim), claim, self._pipeline)
-        returned = check_returned(self._pipeline, batch.readable, self._pipeline.transform(batch.readable))
+        returned = returned_by(self._pipeline, batch.readable)
         with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
             tables = [others.submit(table_rows, table) for table in returned.tables]
             manifest = Manifest(piles=[], failures=[])

@@ -11,7 +11,7 @@ import pyodbc
 from queue_pipeline.transport import address
 from queue_pipeline.transport.ahead import ahead
 from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Bounds, Dialect, Row, Taken, chunks
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Bounds, Dialect, Packed, Row, Taken, chunks
 from queue_pipeline.transport.dialects.odbc import connection_string, find_driver, open_odbc
 from queue_pipeline.transport.faults import Fault
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
@@ -21,7 +21,7 @@ from queue_pipeline.transport.statements import Command, load_statement
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from queue_pipeline.transport.addressing import ClaimTables
+    from queue_pipeline.transport.addressing import ClaimTables, QueueTable
     from queue_pipeline.transport.database import Transaction
 
 DRIVERS = ("PostgreSQL Unicode", "PostgreSQL Unicode(x64)", "PostgreSQL")
@@ -72,6 +72,7 @@ class PostgreSql(Dialect):
     default_schema: ClassVar[str | None] = "public"
     longest_queue_name: ClassVar[int | None] = 47
     stores_nul: ClassVar[bool] = False
+    receives_packed: ClassVar[bool] = True
 
     def connect(self, url: DatabaseUrl) -> Any:
         """Open a session in UTC at READ COMMITTED."""
@@ -172,6 +173,21 @@ class PostgreSql(Dialect):
         if ids is None:
             return from_rows(())
         return from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
+
+    def receive_packed(
+        self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
+    ) -> Packed:
+        """Packed as in `read_claimed`."""
+        from queue_pipeline.transport.claimed_columns import from_packed, from_rows, in_order
+
+        transaction.execute(self.statement("open_lease"), (str(round(lease_seconds * 1000)),))
+        command = self.statement("nservicebus/receive_packed", queue=queue)
+        rows = transaction.rows(command, (*bounds, FORWARD_DESTINATION))
+        expired, to_forward, ids, versions, header_sizes, body_sizes, headers, bodies = rows[0]
+        if ids is None:
+            return Packed(from_rows(()), int(expired), 0)
+        messages = from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
+        return Packed(in_order(messages), int(expired), int(to_forward))
 
 
 def known_fault(state: str, words: str) -> Fault | None:
