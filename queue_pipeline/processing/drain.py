@@ -77,7 +77,9 @@ class Drain:
         """`attempt` is called in threads, up to `slots` at a time, or as many as there are places for it in the queue;
         the rest is called in the caller's thread.
 
-        With `opened`, batches after the first are taken without a claim while that goes well. `on_interrupt` stops what the threads are at when the run is terminated.
+        With `opened`, batches after the first are taken without a claim while that goes well.
+
+        `on_interrupt` stops what the threads are at when the run is terminated.
         """
         address = transport.resolve(pipeline.input_queue).canonical
         self._address = address

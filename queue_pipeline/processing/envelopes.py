@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Table
@@ -71,7 +72,7 @@ class Sorted:
 
 def sort_outcomes(outcomes: Table) -> Sorted:
     """Tell sends from failures. A message that fails is not half processed: nothing else is sent for it."""
-    rows = _flat(outcomes)
+    rows = _in_order(_flat(outcomes))
     unanswerable = pc.and_(rows["reply"], pc.is_null(rows["destination"]))
     error = pc.if_else(unanswerable, pc.coalesce(rows["error"], pa.scalar(NO_REPLY_ADDRESS)), rows["error"])
     failing = pc.is_valid(error)
@@ -224,6 +225,14 @@ def _with_own(text: str, own: Sequence[tuple[str, str | None]] | None) -> str:
         name: value for name, value in own or () if value is not None and not name.startswith(wire.RESERVED_PREFIXES)
     }
     return text[:-1] + "," + wire.encode(added)[1:] if added else text
+
+
+def _in_order(rows: Table) -> Table:
+    """Results in the order of their messages, however Spark's tasks came to an end."""
+    versions = pc.fill_null(rows["row_version"], -1).combine_chunks().to_numpy()
+    if bool((versions[1:] >= versions[:-1]).all()):
+        return rows
+    return rows.take(np.argsort(versions, kind="stable"))
 
 
 def _flat(outcomes: Table) -> Table:

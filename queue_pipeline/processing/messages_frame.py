@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.body.schema import with_payload
+from queue_pipeline.processing.handover import handed_over
 
 ORIGIN = "origin"
 ORIGIN_FIELDS = (
@@ -57,12 +56,5 @@ def messages_frame(
     `origin` is what relates a result to its message. Its first field is the row version, so that `F.min("origin")`
     is the oldest message of a group.
     """
-    # A Connect server unpacks a frame made of data again for every question about it; a view it unpacks once.
-    view = f"queue_pipeline_{uuid.uuid4().hex}"
-    spark.createDataFrame(messages).createTempView(view)
-    try:
-        yield described(spark.table(view), attempt, body_schema)
-    finally:
-        # It ends with the session at the latest; a server that is gone is told by what failed before.
-        with contextlib.suppress(PySparkException):
-            spark.catalog.dropTempView(view)
+    with handed_over(spark, messages) as frame:
+        yield described(frame, attempt, body_schema)

@@ -1,8 +1,8 @@
 """Batches in open transactions: received, transformed and written without a claim, while that goes well and fast.
 
-A claim writes every message once more and deletes it once more, which buys time: it outlives its process, counts failures,
-can be halved. A batch of a second that does not fail needs none of that. So a run claims its first batch, and goes on with
-open batches while they are quick; whatever is out of the ordinary is rolled back and left to a claim.
+A claim writes every message once more and deletes it once more, which buys time: it outlives its process, counts
+failures, can be halved. A batch of a second that does not fail needs none of that. So a run claims its first batch, and
+goes on with open batches while they are quick; whatever is out of the ordinary is rolled back and left to a claim.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ SESSION = {
     # Plans hold their batch; a server that remembered sixteen of them a session would run out of memory.
     "spark.connect.session.planCache.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # Spark analyses some queries twice, by its old and its new analyser, and compares: a third of the planning of a batch.
+    # Spark analyses some queries twice, by its old and its new analyser, and compares them.
     "spark.sql.analyzer.singlePassResolver.dualRunWithLegacy": "false",
     # Batches arrive as local relations; this rule would compute on them while planning, in one thread.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
@@ -110,6 +110,8 @@ DRIVER = {
     "spark.sql.ui.retainedExecutions": "10",
 }
 LOOPBACK = {
+    # Batches are large arrays that live for a second: a collector that runs beside the work spends more on them.
+    "spark.driver.defaultJavaOptions": "-XX:+UseParallelGC",
     # Spark's UI would listen on every address of the machine, whatever the driver is bound to.
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",

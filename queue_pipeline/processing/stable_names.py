@@ -1,9 +1,9 @@
 """The same plan for every batch of a transform, to the letter: Spark compiles what it has not seen before.
 
-Spark turns a query into Java source and keeps what it compiled by that source. The client numbers the variables of lambda
-functions (`F.transform`, `F.aggregate`, …) from the start of the process on, and the numbers stand in the source, in comments:
-every batch would be compiled anew, and Java would never get to optimise it. Measured, batches of 20,000 messages: 60 of 140
-microseconds of Java's time a message went to its compilers.
+Spark turns a query into Java source and keeps what it compiled by that source. The client numbers the variables of
+lambda functions (`F.transform`, `F.aggregate`, …) from the start of the process on, and the numbers stand in the source, in
+comments: every batch would be compiled anew, and Java would never get to optimise it. Measured, batches of 20,000
+messages: 60 of 140 microseconds of Java's time a message went to its compilers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _numbers: ContextVar[Iterator[int] | None] = ContextVar("queue_pipeline_lambda_n
 def stable_names() -> Iterator[None]:
     """Number lambda variables from the same number on, in this block and thread.
 
-    Within a block every number is given once, and that is all that nested functions need. A classic session numbers them
-    in Java, out of reach; nothing changes there.
+    Within a block every number is given once, and that is all that nested functions need. A classic session numbers
+    them in Java, out of reach; nothing changes there.
     """
     _install()
     before = _numbers.set(itertools.count(_FIRST))

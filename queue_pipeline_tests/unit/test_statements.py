@@ -84,6 +84,8 @@ ONLY_POSTGRESQL = {
     "nginn/claim_take": "the others note messages and move them in two statements",
     "nservicebus/claim_read_packed": "only psqlodbc takes a few large values so much faster than many small ones",
     "nservicebus/copy": "the others know no COPY",
+    "nservicebus/receive_packed": "the others claim: one locks the database for as long, one escalates to the table",
+    "open_lease": "only there are batches received in a transaction that stays open",
     "nservicebus/describe_sequence": "a sequence of 32 bits runs out",
     "nservicebus/mend_sequence_type": "a sequence of 32 bits runs out",
     "nservicebus/mend_dead_rows": "only there do dead rows stay until a vacuum",

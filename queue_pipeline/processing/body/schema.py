@@ -63,8 +63,8 @@ def with_payload(frame: DataFrame, schema: BodySchema) -> DataFrame:
     shape = _shape(schema)
     envelope, value = "__envelope", "get(__envelope.v, 0)"
     fits = f"is_valid_utf8({_TEXT}) AND {is_one_value(envelope)} AND {value_fits(shape, True, '__record')}"
-    # Step by step: what one step makes is computed once, however often the next one uses it. By select: a Connect server
-    # analyses all that is below a withColumn once more for each.
+    # Step by step: what one step makes is computed once, however often the next one uses it. By select: a Connect
+    # server analyses all that is below a withColumn once more for each.
     return (
         frame.select("*", F.expr(enveloped(_TEXT, wire_type(shape))).alias(envelope))
         .select("*", F.expr(value).alias("__record"))
