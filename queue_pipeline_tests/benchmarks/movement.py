@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,21 +10,19 @@ from queue_pipeline.transport import Claim, Operation, OutgoingMessage, QueueTra
 from queue_pipeline.transport.dialect import Row
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.plan import Plan, say
-from queue_pipeline_tests.benchmarks.report import Report, Target, paired
-from queue_pipeline_tests.benchmarks.server import outside_transaction
+from queue_pipeline_tests.benchmarks.report import Report, paired
+from queue_pipeline_tests.benchmarks.server import outside_transaction, wal_position
 from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
 
 OWNER = "bench"
 LEASE_SECONDS = 3600
-SEND_VS_COPY = Target(at_least=0.5)
-CLAIM_VS_MOVE = Target(at_least=0.7)
 
 OURS = ("sent", "results")
 THEIRS = ("copied", "moved")
 
 
 class Movement:
-    """The transport through ODBC and the limits through psycopg, by turns, on tables of the same make."""
+    """The transport of ours and the limits through psycopg, by turns, on tables of the same make."""
 
     def __init__(self, transport: QueueTransport, connection: Any, plan: Plan) -> None:
         self._transport = transport
@@ -44,7 +43,7 @@ class Movement:
         _tell(rounds, len(messages), report)
 
     def _round(self, number: int, messages: list[OutgoingMessage], copy_rows: Sequence[peers.CopyRow]) -> Stopwatch:
-        watch = Stopwatch(self._wal_position)
+        watch = Stopwatch(lambda: wal_position(self._connection))
         operations = [Operation("results", message) for message in messages]
         tables = ", ".join(f'"{name}"' for name in ("sent.Claimed", "QueueClaims", *OURS, *THEIRS))
         outside_transaction(self._connection, f"TRUNCATE {tables}")
@@ -93,11 +92,6 @@ class Movement:
         (shipment,) = self._transport.sender.prepare(Operation("results", message) for message in messages)
         return list(shipment.rows())
 
-    def _wal_position(self) -> int:
-        row = self._connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
-        self._connection.commit()
-        return int(row[0])
-
 
 def claim_one(transport: QueueTransport, queue: str, batch: int) -> Claim | None:
     """The next batch, held until the end of the round."""
@@ -120,9 +114,12 @@ def _in_turn(number: int, ours: Callable[[], object], theirs: Callable[[], objec
 
 def _tell(rounds: Sequence[Stopwatch], count: int, report: Report) -> None:
     speed = {name: [count / watch.seconds[name] for watch in rounds] for name in rounds[0].seconds}
-    report.add("ratios", "send_vs_copy", paired(speed["send"], speed["copy"]), SEND_VS_COPY)
-    report.add("ratios", "claim_vs_move", paired(speed["claim"], speed["move"]), CLAIM_VS_MOVE)
+    report.add("ratios", "send_vs_copy", paired(speed["send"], speed["copy"]))
+    report.add("ratios", "claim_vs_move", paired(speed["claim"], speed["move"]))
     for name in ("copy", "send", "send_encode", "send_store", "move", "claim", "complete"):
         report.add("messages_per_s", name, speed[name])
     for name in ("copy", "send", "move", "claim", "complete"):
-        report.add("wal_bytes_per_message", name, [watch.bytes[name] / count for watch in rounds])
+        report.add("wal_bytes", name, [watch.bytes[name] / count for watch in rounds])
+    # The pipeline part knows better what a whole pipeline writes.
+    taken_and_done = [(watch.bytes["claim"] + watch.bytes["complete"]) / count for watch in rounds]
+    report.wal = statistics.median(taken_and_done)
