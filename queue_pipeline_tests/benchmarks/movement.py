@@ -47,7 +47,6 @@ class Movement:
         operations = [Operation("results", message) for message in messages]
         tables = ", ".join(f'"{name}"' for name in ("sent.Claimed", "QueueClaims", *OURS, *THEIRS))
         outside_transaction(self._connection, f"TRUNCATE {tables}")
-        self._send_by_halves(messages, watch)
         # A message is usually claimed soon after it was sent: the checkpoint comes before both, not between.
         outside_transaction(self._connection, "CHECKPOINT")
         _in_turn(
@@ -59,14 +58,6 @@ class Movement:
         claims = self._claim_and_move(number, watch)
         watch.time("complete", lambda: complete_all(self._transport, claims, operations))
         return watch
-
-    def _send_by_halves(self, messages: list[OutgoingMessage], watch: Stopwatch) -> None:
-        """Encoding without the database, and the database without encoding; a send does much of both at once."""
-        database, dialect = self._transport.database, self._transport.database.dialect
-        rows = watch.time("send_encode", lambda: self._rows(messages))
-        command = dialect.statement("nservicebus/send", queue=self._transport.resolve("results"))
-        watch.time("send_store", lambda: database.run(lambda own: dialect.insert(own, command, rows)))
-        outside_transaction(self._connection, "TRUNCATE results")
 
     def _claim_and_move(self, number: int, watch: Stopwatch) -> list[Claim]:
         """Batch by batch in turn: both see the same machine, whatever else it does."""
@@ -116,7 +107,7 @@ def _tell(rounds: Sequence[Stopwatch], count: int, report: Report) -> None:
     speed = {name: [count / watch.seconds[name] for watch in rounds] for name in rounds[0].seconds}
     report.add("ratios", "send_vs_copy", paired(speed["send"], speed["copy"]))
     report.add("ratios", "claim_vs_move", paired(speed["claim"], speed["move"]))
-    for name in ("copy", "send", "send_encode", "send_store", "move", "claim", "complete"):
+    for name in ("copy", "send", "move", "claim", "complete"):
         report.add("messages_per_s", name, speed[name])
     for name in ("copy", "send", "move", "claim", "complete"):
         report.add("wal_bytes", name, [watch.bytes[name] / count for watch in rounds])
