@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 from queue_pipeline.transport import QueueTransport
@@ -91,7 +92,7 @@ def _compare(transport: QueueTransport, connection: Any, plan: Plan) -> dict[str
         watch = Stopwatch()
         for turn in range(COMPARED // BATCH):
             for queue in (USED, FRESH) if (number + turn) % 2 else (FRESH, USED):
-                watch.time(queue, lambda queue=queue: _receive(transport, queue, BATCH))
+                watch.time(queue, partial(_receive, transport, queue, BATCH))
         if number:  # the first round only warms up
             for queue, values in speed.items():
                 values.append(COMPARED / watch.seconds[queue])
@@ -108,7 +109,7 @@ def _receive(transport: QueueTransport, queue: str, batch: int) -> int:
 
 def _sizes(connection: Any, queue: str) -> dict[str, float]:
     """Megabytes of each table that receiving writes to, and of its indexes."""
-    found = {}
+    found: dict[str, float] = {}
     for name, table in {"queue": queue, "claimed": f"{queue}.Claimed", "queue_claims": "QueueClaims"}.items():
         query = "SELECT pg_table_size(to_regclass(%s)), pg_indexes_size(to_regclass(%s))"
         quoted = f'"{table}"'

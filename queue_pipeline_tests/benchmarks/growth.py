@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from functools import partial
 
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.transport import QueueTransport
@@ -31,7 +32,7 @@ def tell_growth(backlogs: Backlogs, plan: Plan, report: Report) -> None:
         watch = Stopwatch()
         for turn in range(plan.worked_off // BATCH):
             for size in SIZES if (number + turn) % 2 else reversed(SIZES):
-                watch.time(size, lambda size=size: _work_off(backlogs.transport, queues[size]))
+                watch.time(size, partial(_work_off, backlogs.transport, queues[size]))
         for size in SIZES:
             fill(backlogs.connection, queues[size], plan.worked_off)
         if number:  # the first round only warms up
@@ -53,7 +54,7 @@ def tell_executors(orders: Orders, transport: QueueTransport, spark: SparkResour
         forget_peak_memory()
         before = peak_memory_mb()
         watch = Stopwatch()
-        watch.time(size, lambda count=count: ours.drain(ours.by_executors(count), transport, spark))
+        watch.time(size, partial(ours.drain, ours.by_executors(count), transport, spark))
         orders.check_invoices(f"executors, {size}", count)
         report.add("microseconds_per_message", f"executors_{size}", [watch.seconds[size] / count * 1e6])
         report.add("memory_mb", f"driver_more_by_executors_{size}", [peak_memory_mb() - before])

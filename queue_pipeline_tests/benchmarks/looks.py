@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from queue_pipeline_tests.benchmarks.backlogs import EXPIRED, Backlogs, fill, settle
 from queue_pipeline_tests.benchmarks.plan import Plan
@@ -23,7 +24,7 @@ def tell_peeks(backlogs: Backlogs, sizes: Sequence[str], plan: Plan, report: Rep
         took: dict[str, list[float]] = {size: [] for size in sizes}
         for _ in range(plan.peeks):
             for size, queue in queues.items():
-                took[size].append(_milliseconds(lambda queue=queue: backlogs.transport.peek(queue, plan.peek_cap)))
+                took[size].append(_milliseconds(partial(backlogs.transport.peek, queue, plan.peek_cap)))
         if number:  # the first round only warms up
             for size in sizes:
                 medians[size].append(statistics.median(took[size]))
@@ -41,7 +42,7 @@ def tell_purges(backlogs: Backlogs, sizes: Sequence[str], plan: Plan, report: Re
             queue = backlogs.queue(size)
             fill(backlogs.connection, queue, PURGED, EXPIRED)
             settle(backlogs.connection, queue)
-            took[size].append(_milliseconds(lambda queue=queue: _purge(backlogs, queue)))
+            took[size].append(_milliseconds(partial(_purge, backlogs, queue)))
     for size in sizes:
         report.add("milliseconds", f"purge_{size}", took[size])
 
@@ -52,7 +53,7 @@ def tell_audits(backlogs: Backlogs, sizes: Sequence[str], report: Report) -> Non
     for _ in range(AUDITS):
         for size in sizes:
             queue = backlogs.queue(size)
-            took[size].append(_milliseconds(lambda queue=queue: backlogs.transport.audit_indexes(queue)))
+            took[size].append(_milliseconds(partial(backlogs.transport.audit_indexes, queue)))
     for size in sizes:
         report.add("milliseconds", f"audit_{size}", took[size])
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from queue_pipeline_tests.benchmarks import ours
+from queue_pipeline_tests.benchmarks.comparison import best_peer, ratios
 from queue_pipeline_tests.benchmarks.orders import Orders
 from queue_pipeline_tests.benchmarks.plan import Plan, say
-from queue_pipeline_tests.benchmarks.report import Report, paired
+from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.server import wal_position
 from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
-from queue_pipeline_tests.benchmarks.ways import PEERS, PGQUEUER, PROCRASTINATE, Way, Ways
+from queue_pipeline_tests.benchmarks.ways import PGQUEUER, PROCRASTINATE, Way, Ways
 from queue_pipeline_tests.benchmarks.workbench import Workbench
 from queue_pipeline_tests.benchmarks.workload import make_messages, message_size
 
@@ -35,8 +36,8 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
             ways.figures.clear()
             watches = rounds.run()
     speed = {way.name: [way.count / watch.seconds[way.name] for watch in watches] for way in every}
-    best = best_peer(speed)
-    tell_ratios(speed, best, report)
+    for name, values in ratios(speed).items():
+        report.add("ratios", name, values)
     for name, values in speed.items():
         report.add("messages_per_s", name, values)
     counts = {way.name: way.count for way in every}
@@ -55,33 +56,11 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
         "batch": ours.by_driver().batch_messages,
         "executor_batch": ours.by_executors(plan.rows).batch_messages,
         "move_batch": plan.batch,
-        "best_peer": best,
+        "best_peer": best_peer(speed),
         **{f"rows of {name}": count for name, count in fewer.items()},
         **{f"pgqueuer {name}": value for name, value in PGQUEUER.items()},
         **{f"procrastinate {name}": value for name, value in PROCRASTINATE.items()},
     }
-
-
-def best_peer(speed: Mapping[str, Sequence[float]]) -> str:
-    """Whoever was the fastest of those that do the same work, by the median."""
-    return max((name for name in PEERS if name in speed), key=lambda name: statistics.median(speed[name]))
-
-
-def tell_ratios(speed: Mapping[str, Sequence[float]], best: str, report: Report) -> None:
-    """Ours against everybody, paired within rounds."""
-    pairs = {
-        "pipeline_vs_move": ("pipeline", "move"),
-        "pipeline_vs_single_message": ("pipeline", "single_message_x1"),
-        "pipeline_vs_single_message_x4": ("pipeline", "single_message_x4"),
-        "pipeline_vs_pgqueuer": ("pipeline", "pgqueuer"),
-        "pipeline_vs_procrastinate": ("pipeline", "procrastinate"),
-        "pipeline_vs_best_peer": ("pipeline", best),
-        "best_peer_vs_move": (best, "move"),
-        "executor_vs_jdbc": ("executors", "jdbc"),
-        "executor_vs_pipeline": ("executors", "pipeline"),
-    }
-    for name, (one, other) in pairs.items():
-        report.add("ratios", name, paired(speed[one], speed[other]))
 
 
 class _Rounds:

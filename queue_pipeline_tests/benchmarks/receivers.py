@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from queue_pipeline.transport import QueueTransport
@@ -28,7 +29,7 @@ def tell_receivers(url: str, transport: QueueTransport, connection: Any, plan: P
                 fill(connection, QUEUE, plan.receiver_rows)
                 settle(connection, QUEUE)
                 watch = Stopwatch()
-                done = watch.time("drain", lambda count=count: crew.drain(size=count, queue=QUEUE, batch=BATCH))
+                done = watch.time("drain", partial(crew.drain, size=count, queue=QUEUE, batch=BATCH))
                 if done != plan.receiver_rows:
                     raise RuntimeError(f"{count} receivers took {done:,} of {plan.receiver_rows:,} messages")
                 # The first round warms every process up.

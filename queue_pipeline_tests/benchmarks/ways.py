@@ -15,16 +15,6 @@ from queue_pipeline_tests.benchmarks.consumers.crew import Crew
 from queue_pipeline_tests.benchmarks.orders import Orders
 from queue_pipeline_tests.benchmarks.plan import Plan
 
-PEERS = (
-    "psycopg_1000_x1",
-    "psycopg_1000_x2",
-    "psycopg_10000_x1",
-    "psycopg_10000_x2",
-    "single_message_x1",
-    "single_message_x4",
-    "pgqueuer",
-    "procrastinate",
-)
 PGQUEUER = {"size": 2, "batch": 100, "connections": 10, "in_work": 400}
 PROCRASTINATE = {"size": 2, "concurrency": 10}
 """Both: the fastest of several layouts with 1, 2 and 4 processes; docs/benchmarks tells which were tried."""
