@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 Kind = Literal["ours", "peer", "limit"]
 
-WIDTH, LABELS, VALUES = 760, 260, 90
+WIDTH, LABELS, VALUES = 800, 290, 90
 TOP, ROW, BAR, BOTTOM = 58, 28, 18, 38
 
 STYLE = """

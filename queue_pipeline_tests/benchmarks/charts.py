@@ -45,8 +45,8 @@ LATENCY: Drawn = {
 _RATES = "messages a second, median; longer is better"
 _CHARTS: dict[str, tuple[str, str, str, Drawn, int]] = {
     "transport": ("The transport beside the database's limits", _RATES, "messages_per_s", TRANSPORT, 0),
-    "pipeline": ("Consume, transform, produce, exactly once", _RATES, "messages_per_s", PIPELINE, 0),
-    "all": ("Consume, transform, produce, exactly once", _RATES, "messages_per_s", PIPELINE, 0),
+    "pipeline": ("Consume, transform, produce", _RATES, "messages_per_s", PIPELINE, 0),
+    "all": ("Consume, transform, produce", _RATES, "messages_per_s", PIPELINE, 0),
     "latency": (
         "From send to result",
         "seconds, median; shorter is better",

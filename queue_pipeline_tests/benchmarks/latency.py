@@ -31,7 +31,7 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
     rounds = plan.latency_rounds
     report.settings["latency"] = {"rounds": rounds, "lingering a round": LINGERING, "warm_up": plan.latency_warm_up}
     with (
-        tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-") as folder,
+        tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-", ignore_cleanup_errors=True) as folder,
         private_spark(Path(folder) / "spark") as settings,
         bench.database("latency", report) as (url, transport, _),
     ):

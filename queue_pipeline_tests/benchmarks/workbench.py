@@ -51,11 +51,11 @@ class Workbench:
             )
         say("starting Spark")
         self._stack.enter_context(_properties(f"spark.jars={DRIVER_JAR}"))
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-"))
+        folder = self._stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-", ignore_cleanup_errors=True)
+        )
         self._stack.enter_context(private_spark(Path(folder)))
-        spark = SparkResource(spark_config=spark_config())
-        self._stack.callback(lambda: spark.spark_session.stop())
-        return spark
+        return SparkResource(spark_config=spark_config())
 
     @functools.cached_property
     def backlogs(self) -> Backlogs:
