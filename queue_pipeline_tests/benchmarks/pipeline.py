@@ -32,7 +32,8 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
         with ways.peers() as peers:
             every = [*ways.limits(), *ways.spark(), *peers]
             rounds = _Rounds(connection, every, plan)
-            rounds.warm_up(ways.spark())
+            rounds.warm_up(ways.spark(), plan.spark_warm_ups)
+            rounds.warm_up(ways.spark()[:1], plan.pipeline_warm_ups)
             ways.figures.clear()
             watches = rounds.run()
     speed = {way.name: [way.count / watch.seconds[way.name] for watch in watches] for way in every}
@@ -69,10 +70,10 @@ class _Rounds:
         self._ways = ways
         self._plan = plan
 
-    def warm_up(self, spark: Sequence[Way]) -> None:
-        """Java's compiler, and every process once."""
-        for number in range(self._plan.spark_warm_ups):
-            self._round(f"warming Spark up, {number + 1} of {self._plan.spark_warm_ups}", spark)
+    def warm_up(self, ways: Sequence[Way], times: int) -> None:
+        """Some rounds for Java's compiler, which nobody counts."""
+        for number in range(1, times + 1):
+            self._round(f"warming Spark up, {number} of {times}", ways)
 
     def run(self) -> list[Stopwatch]:
         """All ways in turn; who goes first changes from round to round."""

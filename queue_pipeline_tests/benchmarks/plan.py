@@ -29,7 +29,9 @@ class Plan:
     """Of what stands alone and has no peer to be paired with."""
     warm_up_rows: int = 10_000
     spark_warm_ups: int = 2
-    """How often all rows go through Spark before anything counts: Java's compiler needs some hundred thousand."""
+    """How often all rows go through Spark by each way before anything counts."""
+    pipeline_warm_ups: int = 0
+    """How often more by the driver's way, where the rows are few: Java's compiler needs some hundred thousand."""
     single_rows: int = 5_000
     """Messages of a consumer that takes them one by one, for each process."""
     pgqueuer_rows: int = 10_000
@@ -57,11 +59,11 @@ def make_plan(*, quick: bool, rows: int | None = None) -> Plan:
         rounds=3,
         peeks=100,
         side_rounds=1,
-        spark_warm_ups=3,
-        single_rows=1_000,
-        pgqueuer_rows=3_000,
-        procrastinate_rows=500,
-        body_bytes=30 * 1024 * 1024,
+        pipeline_warm_ups=2,
+        single_rows=700,
+        pgqueuer_rows=2_500,
+        procrastinate_rows=400,
+        body_bytes=10 * 1024 * 1024,
         receiver_rows=20_000,
         executor_backlogs=(),
         latency_warm_up=5,

@@ -54,7 +54,7 @@ class Workbench:
         folder = self._stack.enter_context(
             tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-", ignore_cleanup_errors=True)
         )
-        self._stack.enter_context(private_spark(Path(folder)))
+        self._stack.enter_context(private_spark(Path(self._stack.enter_context(folder))))
         return SparkResource(spark_config=spark_config())
 
     @functools.cached_property
