@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import signal
 import sys
 import time
@@ -19,6 +20,8 @@ from queue_pipeline_tests.benchmarks.written import DOCUMENTS, write
 
 PARTS = ("transport", "latency", "pipeline", "scale")
 """In the order in which they run: latency begins without any Spark."""
+BUSY = 0.5
+"""A load above which figures are doubtful."""
 EXTRA = ("psycopg", "psycopg_pool", "asyncpg", "pgqueuer", "procrastinate")
 
 
@@ -61,7 +64,10 @@ def run_parts(parts: tuple[str, ...], *, quick: bool, rows: int | None) -> Repor
     """Run parts one after the other on one server; how long each took is among the settings."""
     # Imported late: they need the extra.
     workbench = importlib.import_module("queue_pipeline_tests.benchmarks.workbench")
-    report = Report(settings={"measured": time.strftime("%Y-%m-%d"), "quick": quick})
+    load = round(os.getloadavg()[0], 1)
+    if load > BUSY:
+        say(f"the machine is busy (load {load}): what shares it with others is slower, and Spark most of all")
+    report = Report(settings={"measured": time.strftime("%Y-%m-%d"), "quick": quick, "load at start": load})
     plan = make_plan(quick=quick, rows=rows)
     took: dict[str, float] = {}
     with workbench.Workbench() as bench:
