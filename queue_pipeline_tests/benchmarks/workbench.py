@@ -51,9 +51,7 @@ class Workbench:
             )
         say("starting Spark")
         self._stack.enter_context(_properties(f"spark.jars={DRIVER_JAR}"))
-        folder = self._stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-", ignore_cleanup_errors=True)
-        )
+        folder = tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-", ignore_cleanup_errors=True)
         self._stack.enter_context(private_spark(Path(self._stack.enter_context(folder))))
         return SparkResource(spark_config=spark_config())
 
