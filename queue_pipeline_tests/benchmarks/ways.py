@@ -17,7 +17,7 @@ from queue_pipeline_tests.benchmarks.plan import Plan
 
 PGQUEUER = {"size": 2, "batch": 100, "connections": 10, "in_work": 400}
 PROCRASTINATE = {"size": 2, "concurrency": 10}
-"""Both: the fastest of several layouts with 1, 2 and 4 processes; docs/benchmarks tells which were tried."""
+"""Both: chosen among several layouts with 1, 2 and 4 processes; docs/benchmarks tells which were tried."""
 
 
 @dataclass(frozen=True)
