@@ -14,6 +14,7 @@ from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 
 SETTINGS = {
     "shared_buffers": "160MB",
+    "max_connections": "200",
     "synchronous_commit": "on",
     # Checkpoints and vacuums come between the measurements, where they are asked for, not inside of one.
     "max_wal_size": "8GB",

@@ -15,9 +15,9 @@ from queue_pipeline_tests.benchmarks.consumers.crew import Crew
 from queue_pipeline_tests.benchmarks.orders import Orders
 from queue_pipeline_tests.benchmarks.plan import Plan
 
-PGQUEUER = {"size": 2, "batch": 100, "connections": 10, "in_work": 400}
-PROCRASTINATE = {"size": 2, "concurrency": 10}
-"""Both: chosen among several layouts with 1, 2 and 4 processes; docs/benchmarks tells which were tried."""
+PGQUEUER = {"size": 4, "batch": 100, "connections": 20, "in_work": 1_000}
+PROCRASTINATE = {"size": 4, "concurrency": 5}
+"""Both: the fastest of several layouts, by the median of three passes; docs/benchmarks tells which were tried."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ psycopg_pool: Any = importlib.import_module("psycopg_pool")
 TASK = "invoice"
 PUT = "INSERT INTO results (id, headers, body) VALUES (%s, %s, %s)"
 DEFER_AT_ONCE = 500
+CONNECTIONS = 20
+"""At most, of its own pool and of that for the results; each opens as many as it needs."""
 
 
 class ProcrastinateJobs:
@@ -45,24 +47,24 @@ class ProcrastinateJobs:
         self._runner.run(self._drain(concurrency))
         return self._done
 
-    async def _open(self, connections: int) -> Any:
+    async def _open(self) -> Any:
         if self._app is None:
-            connector = procrastinate.PsycopgConnector(conninfo=self._url, min_size=1, max_size=connections)
+            connector = procrastinate.PsycopgConnector(conninfo=self._url, min_size=1, max_size=CONNECTIONS)
             self._app = procrastinate.App(connector=connector)
             self._app.task(name=TASK)(self._handle)
             await self._app.open_async()
             options = {"autocommit": True}
             pool = psycopg_pool.AsyncConnectionPool
-            self._pool = pool(self._url, min_size=1, max_size=connections, kwargs=options, open=False)
+            self._pool = pool(self._url, min_size=1, max_size=CONNECTIONS, kwargs=options, open=False)
             await self._pool.open()
         return self._app
 
     async def _install(self) -> None:
-        app = await self._open(4)
+        app = await self._open()
         await app.schema_manager.apply_schema_async()
 
     async def _fill(self, count: int) -> int:
-        app = await self._open(4)
+        app = await self._open()
         async with self._pool.connection() as connection:
             cursor = await connection.execute("SELECT headers, body FROM source ORDER BY seq LIMIT %s", (count,))
             rows = await cursor.fetchall()
@@ -72,7 +74,7 @@ class ProcrastinateJobs:
         return len(rows)
 
     async def _drain(self, concurrency: int) -> None:
-        app = await self._open(concurrency)
+        app = await self._open()
         await app.run_worker_async(
             concurrency=concurrency, wait=False, listen_notify=False, install_signal_handlers=False
         )
