@@ -1,28 +1,33 @@
-"""`scripts/bench`: runs the parts that were asked for and prints what they found."""
+"""`scripts/bench`: runs the parts that were asked for, writes what they found, and prints it."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
-from collections.abc import Callable
+import os
+import signal
+import sys
+import time
 from pathlib import Path
 
 import click
 
-from queue_pipeline_tests.benchmarks import latency, pipeline, scale, transport
-from queue_pipeline_tests.benchmarks.plan import FULL_ROWS, QUICK_ROWS, Plan, make_plan
+from queue_pipeline_tests.benchmarks.plan import FULL_ROWS, QUICK_ROWS, make_plan, say
+from queue_pipeline_tests.benchmarks.rendering import as_text
 from queue_pipeline_tests.benchmarks.report import Report
+from queue_pipeline_tests.benchmarks.written import DOCUMENTS, write
 
-PARTS: dict[str, Callable[[Plan, Report], None]] = {
-    "transport": transport.run,
-    "pipeline": pipeline.run,
-    "latency": latency.run,
-    "scale": scale.run,
-}
+PARTS = ("transport", "latency", "pipeline", "scale")
+"""In the order in which they run: latency begins without any Spark."""
+BUSY = 0.5
+"""A load above which figures are doubtful."""
+EXTRA = ("psycopg", "psycopg_pool", "asyncpg", "pgqueuer", "procrastinate")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("part", type=click.Choice([*PARTS, "all"]), default="all")
-@click.option("--quick", is_flag=True, help="Fewer messages and rounds: about a minute a part.")
+@click.option("--quick", is_flag=True, help="Fewer messages and rounds: under five minutes for all parts.")
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
@@ -32,23 +37,48 @@ PARTS: dict[str, Callable[[Plan, Report], None]] = {
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Also write Markdown and JSON to this folder.",
+    default=DOCUMENTS,
+    help="Write Markdown, JSON and a chart to this folder instead of docs/benchmarks.",
 )
-def main(part: str, quick: bool, rows: int | None, as_json: bool, out: Path | None) -> None:
-    """Measure speed and memory against the database's own limits.
+def main(part: str, quick: bool, rows: int | None, as_json: bool, out: Path) -> None:
+    """Measure speed and memory against the database's own limits and what a team would use instead.
 
     Every ratio is of one run on one machine. A missed target is told, and is no failure of the command.
     """
-    report = Report(settings={"quick": quick})
+    check_extra()
+    # As by Ctrl-C, so that all that was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    report = run_parts(PARTS if part == "all" else (part,), quick=quick, rows=rows)
+    write(report, part, out, quick=quick)
+    click.echo(json.dumps(report.as_json(), indent=2) if as_json else as_text(report))
+
+
+def check_extra() -> None:
+    """Say what is missing before anything is started."""
+    missing = [name for name in EXTRA if importlib.util.find_spec(name) is None]
+    if missing:
+        raise click.ClickException(f"{', '.join(missing)} not installed; run scripts/bootstrap bench")
+
+
+def run_parts(parts: tuple[str, ...], *, quick: bool, rows: int | None) -> Report:
+    """Run parts one after the other on one server; how long each took is among the settings."""
+    # Imported late: they need the extra.
+    workbench = importlib.import_module("queue_pipeline_tests.benchmarks.workbench")
+    load = round(os.getloadavg()[0], 1)
+    if load > BUSY:
+        say(f"the machine is busy (load {load}): what shares it with others is slower, and Spark most of all")
+    report = Report(settings={"measured": time.strftime("%Y-%m-%d"), "quick": quick, "load at start": load})
     plan = make_plan(quick=quick, rows=rows)
-    for name in PARTS if part == "all" else [part]:
-        PARTS[name](plan, report)
-    document = json.dumps(report.as_json(), indent=2)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / f"{part}.json").write_text(document + "\n", encoding="utf-8")
-        (out / f"{part}.md").write_text(report.as_markdown(), encoding="utf-8")
-    click.echo(document if as_json else report.as_text())
+    took: dict[str, float] = {}
+    with workbench.Workbench() as bench:
+        for name in parts:
+            say(f"part {name}")
+            start = time.perf_counter()
+            importlib.import_module(f"queue_pipeline_tests.benchmarks.{name}").run(plan, report, bench)
+            took[name] = round(time.perf_counter() - start, 1)
+            say(f"part {name} took {took[name]:.0f} s")
+    report.settings["took_s"] = took
+    return report
 
 
 if __name__ == "__main__":

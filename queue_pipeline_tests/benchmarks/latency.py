@@ -6,7 +6,6 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 from queue_pipeline.example import shop
@@ -14,52 +13,53 @@ from queue_pipeline.example.orders import good_orders, order_body, order_message
 from queue_pipeline.orchestration.sensors import PEEK_SENSOR
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline_tests.benchmarks.plan import Plan, say
-from queue_pipeline_tests.benchmarks.report import Report, Target
-from queue_pipeline_tests.benchmarks.server import private_postgresql
+from queue_pipeline_tests.benchmarks.report import Report
+from queue_pipeline_tests.benchmarks.server import ours_url
+from queue_pipeline_tests.benchmarks.workbench import Workbench
 from queue_pipeline_tests.support.dagster_processes import START_SECONDS, dagster_processes
 from queue_pipeline_tests.support.spark import private_spark
 from queue_pipeline_tests.support.waiting import eventually
 
-COLD, WARM, LINGERING = Target(at_most=20), Target(at_most=4), Target(at_most=1.5)
 LOOK_SECONDS = 0.02
-WARM_UP = 15
 PATIENCE_SECONDS = 180.0
+LINGERING = 3
+"""Messages a round that meet a run which is still there."""
 
 
-def run(plan: Plan, report: Report) -> None:
+def run(plan: Plan, report: Report, bench: Workbench) -> None:
     """Cold is the first message of all: no Spark yet. Warm starts a run, lingering meets one that is still there."""
-    report.versions["dagster"] = metadata.version("dagster")
-    report.versions["pyspark"] = metadata.version("pyspark")
+    rounds = plan.latency_rounds
+    report.settings["latency"] = {"rounds": rounds, "lingering a round": LINGERING, "warm_up": plan.latency_warm_up}
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-", ignore_cleanup_errors=True) as folder,
         private_spark(Path(folder) / "spark") as settings,
-        private_postgresql() as cluster,
-        QueueTransport(cluster.url()) as transport,
+        bench.database("latency", report) as (url, transport, _),
     ):
         shop.install(transport)
         orders = _orders()
         environment = {
             **os.environ,
             **settings,
-            "QUEUE_PIPELINE_DATABASE": cluster.url(),
+            "QUEUE_PIPELINE_DATABASE": ours_url(url),
             "QUEUE_PIPELINE_AUTOSTART": "1",
         }
         with dagster_processes(environment) as dagster:
             eventually(dagster.is_ready, seconds=START_SECONDS)
             eventually(lambda: bool(dagster.ticks(PEEK_SENSOR)), seconds=START_SECONDS)
             say("cold: the first message starts Spark")
-            report.add("seconds", "cold", [_time(transport, next(orders))], COLD)
-            say(f"warming up: {WARM_UP} messages one by one, for Java's compiler")
-            for _ in range(WARM_UP):
+            report.add("latency_s", "cold", [_time(transport, next(orders))])
+            say(f"warming up: {plan.latency_warm_up} messages one by one, for Java's compiler")
+            for _ in range(plan.latency_warm_up):
                 _time(transport, next(orders))
-            warm, lingering = [], []
-            for number in range(plan.rounds):
+            warm: list[float] = []
+            lingering: list[float] = []
+            for number in range(rounds):
                 eventually(lambda: all(run.is_over for run in dagster.runs()), seconds=START_SECONDS)
                 warm.append(_time(transport, next(orders)))
-                lingering.append(_time(transport, next(orders)))
-                say(f"round {number + 1} of {plan.rounds}: warm {warm[-1]:.2f} s, lingering {lingering[-1]:.2f} s")
-            report.add("seconds", "warm", warm, WARM)
-            report.add("seconds", "lingering", lingering, LINGERING)
+                lingering += [_time(transport, next(orders)) for _ in range(LINGERING)]
+                say(f"round {number + 1} of {rounds}: warm {warm[-1]:.2f} s, lingering {lingering[-1]:.2f} s")
+            report.add("latency_s", "warm_launch", warm)
+            report.add("latency_s", "lingering", lingering)
 
 
 def _time(transport: QueueTransport, message: OutgoingMessage) -> float:

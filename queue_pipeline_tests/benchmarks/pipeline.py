@@ -1,133 +1,94 @@
-"""The pipeline part: orders through the worked example, beside the same rows moved inside the database."""
+"""The pipeline part: the same orders from queue to queue, by all ways in turn."""
 
 from __future__ import annotations
 
-import itertools
 import statistics
-import tempfile
 from collections.abc import Sequence
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-from queue_pipeline.defs.orders import orders
-from queue_pipeline.example import shop
-from queue_pipeline.example.orders import good_orders, order_body, order_message
-from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.processing.drain import Drain
-from queue_pipeline.processing.figures import RunFigures
-from queue_pipeline.processing.recovery import Recovery
-from queue_pipeline.processing.spark_setting import spark_config
-from queue_pipeline.processing.transforming import SparkTransformer
-from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport
-from queue_pipeline_tests.benchmarks import peers
+from queue_pipeline_tests.benchmarks import ours
+from queue_pipeline_tests.benchmarks.comparison import best_peer, ratios
+from queue_pipeline_tests.benchmarks.orders import Orders
 from queue_pipeline_tests.benchmarks.plan import Plan, say
-from queue_pipeline_tests.benchmarks.report import Report, Target, paired
-from queue_pipeline_tests.benchmarks.server import outside_transaction, private_postgresql, stated_settings, versions
+from queue_pipeline_tests.benchmarks.report import Report
+from queue_pipeline_tests.benchmarks.server import wal_position
 from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
-from queue_pipeline_tests.benchmarks.workload import message_size
-from queue_pipeline_tests.support.spark import private_spark
+from queue_pipeline_tests.benchmarks.ways import PGQUEUER, PROCRASTINATE, Way, Ways
+from queue_pipeline_tests.benchmarks.workbench import Workbench
+from queue_pipeline_tests.benchmarks.workload import make_messages, message_size
 
-PIPELINE_VS_MOVE = Target(at_least=0.3)
-PIPELINE = orders.model_copy(update={"linger_seconds": 0.0})
-TABLES = ("orders", "orders.Claimed", "QueueClaims", "billing", "shipping", "error", "order_totals", "copied", "moved")
+WRITTEN = ("move", "pipeline", "executors", "jdbc", "psycopg_1000_x1", "psycopg_10000_x1")
+"""Whose bytes of write-ahead log are told."""
 
 
-def run(plan: Plan, report: Report) -> None:
-    """Measure on PostgreSQL with a warm Spark of its own."""
-    messages = [order_message(order_body(order)) for order in itertools.islice(good_orders(7), plan.rows)]
-    report.settings.update({"rows": plan.rows, "rounds": plan.rounds, "batch": PIPELINE.batch_messages})
+def run(plan: Plan, report: Report, bench: Workbench) -> None:
+    """Measure on PostgreSQL with a warm Spark."""
+    messages = make_messages(plan.rows)
     size = message_size(messages)
-    report.settings.update({"header_bytes": size.header_bytes, "body_bytes": size.body_bytes})
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        private_spark(Path(folder)),
-        private_postgresql() as cluster,
-        QueueTransport(cluster.url(), endpoint="orders") as transport,
-        peers.connect(cluster.url()) as connection,
-    ):
-        report.versions.update({**versions(transport, connection), "pyspark": metadata.version("pyspark")})
-        report.settings["postgresql"] = stated_settings(connection)
-        connection.commit()
-        shop.install(transport)
-        transport.install(plain_queues=["copied", "moved"])
-        spark = SparkResource(spark_config=spark_config())
-        try:
-            _Rounds(transport, connection, spark, plan).measure(messages, report)
-        finally:
-            spark.spark_session.stop()
+    with bench.database("pipeline", report, endpoint="sent") as (url, transport, connection):
+        orders = Orders(transport, connection)
+        orders.load(messages)
+        ways = Ways(orders, url, transport, connection, bench.spark, plan)
+        with ways.peers() as peers:
+            every = [*ways.limits(), *ways.spark(), *peers]
+            rounds = _Rounds(connection, every, plan)
+            rounds.warm_up(ways.spark(), plan.spark_warm_ups)
+            rounds.warm_up(ways.spark()[:1], plan.pipeline_warm_ups)
+            ways.figures.clear()
+            watches = rounds.run()
+    speed = {way.name: [way.count / watch.seconds[way.name] for watch in watches] for way in every}
+    for name, values in ratios(speed).items():
+        report.add("ratios", name, values)
+    for name, values in speed.items():
+        report.add("messages_per_s", name, values)
+    counts = {way.name: way.count for way in every}
+    for name in WRITTEN:
+        report.add("wal_bytes", name, [watch.bytes[name] / counts[name] for watch in watches])
+    report.wal = statistics.median(watch.bytes["pipeline"] / plan.rows for watch in watches)
+    for step in ("read", "transform", "complete"):
+        spent = [getattr(ran, f"{step}_seconds") / plan.rows * 1e6 for ran in ways.figures]
+        report.add("microseconds_per_message", f"pipeline_{step}", spent)
+    fewer = {name: count for name, count in counts.items() if count != plan.rows}
+    report.settings["pipeline"] = {
+        "rows": plan.rows,
+        "rounds": plan.rounds,
+        "header_bytes": size.header_bytes,
+        "body_bytes": size.body_bytes,
+        "batch": ours.by_driver().batch_messages,
+        "executor_batch": ours.by_executors(plan.rows).batch_messages,
+        "move_batch": plan.batch,
+        "best_peer": best_peer(speed),
+        **{f"rows of {name}": count for name, count in fewer.items()},
+        **{f"pgqueuer {name}": value for name, value in PGQUEUER.items()},
+        **{f"procrastinate {name}": value for name, value in PROCRASTINATE.items()},
+    }
 
 
 class _Rounds:
-    def __init__(self, transport: QueueTransport, connection: Any, spark: SparkResource, plan: Plan) -> None:
-        self._transport = transport
+    def __init__(self, connection: Any, ways: Sequence[Way], plan: Plan) -> None:
         self._connection = connection
-        self._spark = spark
+        self._ways = ways
         self._plan = plan
 
-    def measure(self, messages: list[OutgoingMessage], report: Report) -> None:
-        """Rounds after one that warms Spark up: its compiler needs some hundred thousand rows to settle."""
-        rows = self._rows(messages)
-        say("warming Spark up")
-        self._round(0, rows)
-        watches, figures = [], []
-        for number in range(1, self._plan.side_rounds + 1):
-            watch, ran = self._round(number, rows)
-            watches.append(watch)
-            figures.append(ran)
-            say(f"round {number} of {self._plan.side_rounds}: {watch.in_short(len(messages))}")
-        _tell(watches, figures, len(messages), report)
+    def warm_up(self, ways: Sequence[Way], times: int) -> None:
+        """Some rounds for Java's compiler, which nobody counts."""
+        for number in range(1, times + 1):
+            self._round(f"warming Spark up, {number} of {times}", ways)
 
-    def _round(self, number: int, rows: Sequence[peers.CopyRow]) -> tuple[Stopwatch, RunFigures]:
-        tables = ", ".join(f'"{name}"' for name in TABLES)
-        outside_transaction(self._connection, f"TRUNCATE {tables}")
-        for queue in ("orders", "copied"):
-            peers.copy_in(self._connection, queue, rows)
-        outside_transaction(self._connection, "VACUUM (ANALYZE) orders, copied")
-        outside_transaction(self._connection, "CHECKPOINT")
-        watch, figures = Stopwatch(self._wal_position), RunFigures()
-        work = [
-            lambda: watch.time("pipeline", lambda: self._drain(figures)),
-            lambda: watch.time("move", lambda: peers.move(self._connection, "copied", "moved", len(rows))),
+    def run(self) -> list[Stopwatch]:
+        """All ways in turn; who goes first changes from round to round."""
+        ways, total = list(self._ways), self._plan.rounds
+        return [
+            self._round(f"round {number} of {total}", ways if number % 2 else ways[::-1])
+            for number in range(1, total + 1)
         ]
-        for one in work if number % 2 else reversed(work):
-            one()
-        self._check(len(rows))
-        return watch, figures
 
-    def _drain(self, figures: RunFigures) -> None:
-        transformer = SparkTransformer(PIPELINE, lambda: self._spark.spark_session)
-        recovery = Recovery(PIPELINE, self._transport, transformer)
-        drain = Drain(
-            PIPELINE, self._transport, "bench", recovery.attempt, slots=PIPELINE.slots, on_attempt=figures.add
-        )
-        ended = drain.run()
-        if ended.failure is not None:
-            raise ended.failure
-
-    def _check(self, count: int) -> None:
-        for queue in ("billing", "shipping", "moved"):
-            found = self._connection.execute(f"SELECT count(*) FROM {queue}").fetchone()[0]
-            if found != count:
-                raise RuntimeError(f"{queue} has {found} messages and should have {count}")
-        self._connection.commit()
-
-    def _rows(self, messages: list[OutgoingMessage]) -> list[peers.CopyRow]:
-        (shipment,) = self._transport.sender.prepare(Operation("orders", message) for message in messages)
-        return peers.copy_rows(shipment.rows())
-
-    def _wal_position(self) -> int:
-        row = self._connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
-        self._connection.commit()
-        return int(row[0])
-
-
-def _tell(watches: Sequence[Stopwatch], figures: Sequence[RunFigures], count: int, report: Report) -> None:
-    speed = {name: [count / watch.seconds[name] for watch in watches] for name in ("pipeline", "move")}
-    report.add("ratios", "pipeline_vs_move", paired(speed["pipeline"], speed["move"]), PIPELINE_VS_MOVE)
-    for name, values in speed.items():
-        report.add("messages_per_s", name, values)
-        report.add("wal_bytes_per_message", name, [watch.bytes[name] / count for watch in watches])
-    for step in ("read", "transform", "complete"):
-        report.add("milliseconds_per_1000", step, [getattr(ran, f"{step}_seconds") / count * 1e6 for ran in figures])
-    report.settings["batches"] = statistics.median(ran.batches for ran in figures)
+    def _round(self, name: str, ways: Sequence[Way]) -> Stopwatch:
+        watch = Stopwatch(lambda: wal_position(self._connection))
+        for way in ways:
+            way.prepare()
+            watch.time(way.name, way.work)
+            way.check()
+        told = ", ".join(f"{way.name} {way.count / watch.seconds[way.name]:,.0f}/s" for way in ways)
+        say(f"{name}: {told}")
+        return watch

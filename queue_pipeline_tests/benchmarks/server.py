@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
-import pyodbc
-
-from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 
 SETTINGS = {
     "shared_buffers": "160MB",
+    "max_connections": "200",
     "synchronous_commit": "on",
     # Checkpoints and vacuums come between the measurements, where they are asked for, not inside of one.
     "max_wal_size": "8GB",
@@ -24,13 +22,28 @@ SETTINGS = {
     "autovacuum": "off",
 }
 STATED = ("fsync", "full_page_writes", "wal_level", *SETTINGS)
-PACKAGES = ("queue_pipeline", "psycopg", "pyodbc", "pyarrow")
+PACKAGES = (
+    "queue_pipeline",
+    "psycopg",
+    "pyodbc",
+    "pyarrow",
+    "pyspark",
+    "dagster",
+    "pgqueuer",
+    "procrastinate",
+    "asyncpg",
+)
+
+
+def ours_url(url: str) -> str:
+    """The address under which the product is measured: the place to name another driver."""
+    return f"{url}?driver=psycopg"
 
 
 @contextlib.contextmanager
-def private_postgresql() -> Iterator[PostgresCluster]:
+def private_postgresql(**settings: str) -> Iterator[PostgresCluster]:
     """A server that writes what it commits to the disk; gone at the end."""
-    with PostgresCluster(fsync=True, settings=SETTINGS) as cluster:
+    with PostgresCluster(fsync=True, settings=SETTINGS | settings) as cluster:
         yield cluster
 
 
@@ -39,16 +52,13 @@ def stated_settings(connection: Any) -> dict[str, str]:
     return {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in STATED}
 
 
-def versions(transport: QueueTransport, connection: Any) -> dict[str, str]:
-    """What was measured, on what."""
-    with transport.transaction() as transaction:
-        odbc = transaction.connection
-        driver = f"{odbc.getinfo(pyodbc.SQL_DRIVER_NAME)} {odbc.getinfo(pyodbc.SQL_DRIVER_VER)}"
+def versions(connection: Any) -> dict[str, str]:
+    """What was measured, on what; a package of an extra that is not installed is left out."""
+    installed = {one.metadata["Name"] for one in metadata.distributions()}
     return {
         "python": platform.python_version(),
-        **{package: metadata.version(package) for package in PACKAGES},
+        **{package: metadata.version(package) for package in PACKAGES if package in installed},
         "postgresql": str(connection.execute("SHOW server_version").fetchone()[0]),
-        "odbc_driver": driver,
         "sqlite": sqlite3.sqlite_version,
         "platform": platform.platform(),
         "cpus": str(os.cpu_count()),
@@ -60,3 +70,10 @@ def outside_transaction(connection: Any, statement: str) -> None:
     connection.autocommit = True
     connection.execute(statement)
     connection.autocommit = False
+
+
+def wal_position(connection: Any) -> int:
+    """How many bytes the server has logged by now."""
+    row = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
+    connection.commit()
+    return int(row[0])

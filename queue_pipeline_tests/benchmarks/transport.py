@@ -5,76 +5,49 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from queue_pipeline.transport import Claim, Operation, OutgoingMessage, QueueTransport
-from queue_pipeline_tests.benchmarks import peers, stream_reader
+from queue_pipeline_tests.benchmarks import stream_reader
+from queue_pipeline_tests.benchmarks.backlogs import fill, settle
+from queue_pipeline_tests.benchmarks.looks import tell_peeks
 from queue_pipeline_tests.benchmarks.movement import Movement, claim_one, complete_all
 from queue_pipeline_tests.benchmarks.plan import Plan, say
-from queue_pipeline_tests.benchmarks.report import Report, Target, paired
-from queue_pipeline_tests.benchmarks.server import (
-    outside_transaction,
-    private_postgresql,
-    stated_settings,
-    versions,
-)
+from queue_pipeline_tests.benchmarks.report import Report
+from queue_pipeline_tests.benchmarks.server import ours_url
 from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
-from queue_pipeline_tests.benchmarks.workload import FILL, make_messages, message_size
-
-PEEK_GROWTH = Target(at_most=2)
-STREAM_MEMORY_MB = Target(at_most=300)
+from queue_pipeline_tests.benchmarks.workbench import Workbench
+from queue_pipeline_tests.benchmarks.workload import make_messages, message_size
 
 
-def run(plan: Plan, report: Report) -> None:
+def run(plan: Plan, report: Report, bench: Workbench) -> None:
     """Measure on PostgreSQL, then on SQLite for comparison."""
     messages = make_messages(plan.rows)
-    report.settings.update(dataclasses.asdict(plan) | dataclasses.asdict(message_size(messages)))
-    with (
-        private_postgresql() as cluster,
-        QueueTransport(cluster.url()) as transport,
-        peers.connect(cluster.url()) as connection,
-    ):
-        report.versions.update(versions(transport, connection))
-        report.settings["postgresql"] = stated_settings(connection)
-        connection.commit()
+    report.settings["transport"] = {
+        "rows": plan.rows,
+        "rounds": plan.rounds,
+        "batch": plan.batch,
+        "stream_rows": plan.stream_rows,
+        "peek_cap": plan.peek_cap,
+        **dataclasses.asdict(message_size(messages)),
+    }
+    with bench.database("transport", report) as (url, transport, connection):
         Movement(transport, connection, plan).measure(messages, report)
-        measure_peek(transport, connection, plan, report)
-        measure_stream(transport, connection, cluster.url(), plan, report)
+        measure_stream(transport, connection, ours_url(url), plan, report)
+    tell_peeks(bench.backlogs, ("1k", "1m"), plan, report)
     measure_sqlite(messages, plan, report)
-
-
-def measure_peek(transport: QueueTransport, connection: Any, plan: Plan, report: Report) -> None:
-    """The same peek on a short queue and on a long one, by turns."""
-    backlogs = {"peek_1k": plan.peek_backlog_small, "peek_1m": plan.peek_backlog}
-    say(f"peek: filling {plan.peek_backlog:,} messages")
-    for queue, count in backlogs.items():
-        _fill(transport, connection, queue, count)
-    medians: dict[str, list[float]] = {queue: [] for queue in backlogs}
-    for number in range(plan.rounds + 1):
-        took: dict[str, list[float]] = {queue: [] for queue in backlogs}
-        for _ in range(plan.peeks):
-            for queue in backlogs:
-                start = time.perf_counter()
-                transport.peek(queue, plan.peek_cap)
-                took[queue].append((time.perf_counter() - start) * 1000)
-        if number:  # the first round only warms up
-            for queue in backlogs:
-                medians[queue].append(statistics.median(took[queue]))
-    report.add("ratios", "peek_1m_vs_1k", paired(medians["peek_1m"], medians["peek_1k"]), PEEK_GROWTH)
-    for queue in backlogs:
-        report.add("milliseconds", queue, medians[queue])
 
 
 def measure_stream(transport: QueueTransport, connection: Any, url: str, plan: Plan, report: Report) -> None:
     """One large claim, read by another process."""
     say(f"stream: claiming {plan.stream_rows:,} messages at once")
-    _fill(transport, connection, "stream", plan.stream_rows)
+    transport.install("stream", plain_queues=[])
+    fill(connection, "stream", plan.stream_rows)
+    settle(connection, "stream")
     claim = claim_one(transport, "stream", plan.stream_rows)
     if claim is None:
         raise RuntimeError("nothing was there to be claimed for the stream")
@@ -82,7 +55,7 @@ def measure_stream(transport: QueueTransport, connection: Any, url: str, plan: P
     if any(answer["messages"] != plan.stream_rows for answer in answers):
         raise RuntimeError(f"the stream of {plan.stream_rows} messages read {answers}")
     report.add("messages_per_s", "stream", [answer["messages"] / answer["seconds"] for answer in answers])
-    report.add("memory_mb", "stream_200k", [answer["peak_mb"] for answer in answers], STREAM_MEMORY_MB)
+    report.add("memory_mb", "stream_200k", [answer["peak_mb"] for answer in answers])
     report.add("memory_mb", "stream_200k_before_reading", [answer["before_mb"] for answer in answers])
 
 
@@ -110,14 +83,6 @@ def _sqlite_round(messages: list[OutgoingMessage], batch: int) -> Stopwatch:
             claims.append(claim)
         watch.time("sqlite_complete", lambda: complete_all(transport, claims, operations))
     return watch
-
-
-def _fill(transport: QueueTransport, connection: Any, queue: str, count: int) -> None:
-    transport.install(queue, plain_queues=[])
-    connection.execute(FILL.format(queue=queue, count=count))
-    connection.commit()
-    outside_transaction(connection, f"VACUUM (ANALYZE) {queue}")
-    outside_transaction(connection, "CHECKPOINT")
 
 
 def _read_elsewhere(claim: Claim, url: str) -> dict[str, Any]:

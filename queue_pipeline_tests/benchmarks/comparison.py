@@ -1,0 +1,42 @@
+"""Ours against everybody: which ratios are told, and who is the best of the others."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from queue_pipeline_tests.benchmarks.report import paired
+
+PEERS = (
+    "psycopg_1000_x1",
+    "psycopg_1000_x2",
+    "psycopg_10000_x1",
+    "psycopg_10000_x2",
+    "single_message_x1",
+    "single_message_x4",
+    "pgqueuer",
+    "procrastinate",
+)
+"""Those that do the same work: plain JDBC takes nothing out of the queue, and the limits transform nothing."""
+
+
+def best_peer(speed: Mapping[str, Sequence[float]]) -> str:
+    """Whoever was the fastest, by the median."""
+    return max((name for name in PEERS if name in speed), key=lambda name: statistics.median(speed[name]))
+
+
+def ratios(speed: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """Every ratio of the pipeline part, paired within rounds."""
+    best = best_peer(speed)
+    pairs = {
+        "pipeline_vs_move": ("pipeline", "move"),
+        "pipeline_vs_single_message": ("pipeline", "single_message_x1"),
+        "pipeline_vs_single_message_x4": ("pipeline", "single_message_x4"),
+        "pipeline_vs_pgqueuer": ("pipeline", "pgqueuer"),
+        "pipeline_vs_procrastinate": ("pipeline", "procrastinate"),
+        "pipeline_vs_best_peer": ("pipeline", best),
+        "best_peer_vs_move": (best, "move"),
+        "executor_vs_jdbc": ("executors", "jdbc"),
+        "executor_vs_pipeline": ("executors", "pipeline"),
+    }
+    return {name: paired(speed[one], speed[other]) for name, (one, other) in pairs.items()}
