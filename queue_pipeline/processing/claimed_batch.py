@@ -14,6 +14,7 @@ import pyarrow.json as pj
 from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.arrow_column import ArrowColumn
 from queue_pipeline.transport.claim import Claim, ranges
 from queue_pipeline.transport.claim_reader import ClaimReader, Part
 from queue_pipeline.transport.open_batch import OpenBatch
@@ -76,7 +77,10 @@ class ClaimedBatch:
     @property
     def came_back(self) -> list[tuple[int, int]]:
         """Messages that failed before and came back after a delay, as ranges of row versions."""
-        marked = pc.match_substring(self.messages["headers"], wire.quote(wire.RETRIES))
+        wanted = wire.quote(wire.RETRIES)
+        if not any(ArrowColumn(chunk).holds(wanted.encode()) for chunk in self.messages["headers"].chunks):
+            return []
+        marked = pc.match_substring(self.messages["headers"], wanted)
         if not pc.any(marked).as_py():
             return []
         versions = self.messages["row_version"]

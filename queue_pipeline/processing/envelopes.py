@@ -15,6 +15,7 @@ from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.header_columns import header_texts
 from queue_pipeline.processing.result_ids import number_results, result_ids
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.arrow_column import ArrowColumn
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.publish import INTENT
@@ -161,11 +162,12 @@ def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, se
             wire.ORIGINATING_HOST_ID: wire.host_id(),
             wire.REPLY_TO_ADDRESS: sending.reply_to_for(queue),
         }
-    ).to_pylist()
+    )
+    texts: Sequence[str] = ArrowColumn(headers)
     if columns["headers"].null_count < rows.num_rows:
-        headers = [_with_own(text, own) for text, own in zip(headers, columns["headers"].to_pylist(), strict=True)]
-    bodies = pc.fill_null(columns["body"], b"").to_pylist()
-    return ReadyMessages(queue, delayed, message_ids, milliseconds, headers, bodies)
+        texts = [_with_own(text, own) for text, own in zip(texts, columns["headers"].to_pylist(), strict=True)]
+    bodies: Sequence[bytes] = ArrowColumn(pc.fill_null(columns["body"], b""))
+    return ReadyMessages(queue, delayed, message_ids, milliseconds, texts, bodies)
 
 
 def _milliseconds(columns: Mapping[str, Any], queue: str, delayed: bool, sending: Sending) -> list[int]:

@@ -1,9 +1,9 @@
 """The same plan for every batch of a transform, to the letter: Spark compiles what it has not seen before.
 
 Spark turns a query into Java source and keeps what it compiled by that source. The client numbers the variables of
-lambda functions (`F.transform`, `F.aggregate`, …) from the start of the process on, and the numbers stand in the source, in
-comments: every batch would be compiled anew, and Java would never get to optimise it. Measured, batches of 20,000
-messages: 60 of 140 microseconds of Java's time a message went to its compilers.
+lambda functions (`F.transform`, `F.aggregate`, …) from the start of the process on, and the numbers stand in the
+source, in comments: every batch would be compiled anew, and Java would never get to optimise it. Measured, batches of
+20,000 messages: 60 of 140 microseconds of Java's time a message went to its compilers.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from queue_pipeline.transport.addressing import ClaimTables, QueueTable
+    from queue_pipeline.transport.arrow_column import ArrowColumn
     from queue_pipeline.transport.database import Transaction
     from queue_pipeline.transport.row_form import RowForm
 
@@ -140,6 +141,12 @@ class Dialect(ABC):
 
     def copy_messages(self, transaction: Transaction, queue: QueueTable, rows: Iterable[Row]) -> None:
         """Write messages that never expire by COPY, where `copies` says that there is one."""
+        raise NotImplementedError
+
+    def copy_columns(
+        self, transaction: Transaction, queue: QueueTable, headers: ArrowColumn[str], bodies: ArrowColumn[bytes]
+    ) -> None:
+        """The same of columns; the messages get row ids of their own."""
         raise NotImplementedError
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
@@ -13,6 +13,9 @@ from queue_pipeline.transport.messages import Destination, Operation, OutgoingMe
 from queue_pipeline.transport.nginn.rows import is_nginn, written
 from queue_pipeline.transport.ready import ReadyMessages as ReadyMessages
 from queue_pipeline.transport.ready import check_ready
+
+if TYPE_CHECKING:
+    from queue_pipeline.transport.arrow_column import ArrowColumn
 
 Resolver: TypeAlias = Callable[[Destination], QueueTable]
 
@@ -42,6 +45,11 @@ class Shipment(NamedTuple):
         """Whether one of them has a time to live, or a delay."""
         return self.delayed or any(message.time_to_be_received is not None for message in self.messages)
 
+    @property
+    def columns(self) -> None:
+        """Messages as objects have none."""
+        return None
+
     def rows(self) -> Iterator[Row]:
         """The rows to insert, encoded as they are asked for: the database works on the ones before meanwhile."""
         extra = {wire.FORWARD_DESTINATION: self.forward_to} if self.forward_to else None
@@ -68,6 +76,14 @@ class ReadyShipment(NamedTuple):
     def may_expire(self) -> bool:
         """Whether one of them has a time to live, or a delay."""
         return self.delayed or any(time != NEVER_EXPIRES for time in self.messages.milliseconds)
+
+    @property
+    def columns(self) -> tuple[ArrowColumn[str], ArrowColumn[bytes]] | None:
+        """Headers and bodies as Arrow has them, if it has."""
+        headers, bodies = self.messages.headers, self.messages.bodies
+        if hasattr(headers, "array") and hasattr(bodies, "array"):
+            return cast("tuple[ArrowColumn[str], ArrowColumn[bytes]]", (headers, bodies))
+        return None
 
     def rows(self) -> Iterator[Row]:
         """The rows to insert, each time from the first one: a deadlock victim starts again."""
@@ -180,7 +196,10 @@ class Sender:
         for shipment in shipments:
             table, rows = shipment.table, self.stored_rows(transaction, shipment)
             if dialect.copies and not is_nginn(table) and not shipment.may_expire:
-                dialect.copy_messages(transaction, table, rows)
+                if columns := shipment.columns:
+                    dialect.copy_columns(transaction, table, *columns)
+                else:
+                    dialect.copy_messages(transaction, table, rows)
                 continue
             if shipment.delayed:
                 command = dialect.statement(f"{table.layout}/store_delayed", queue=table, delayed=table)

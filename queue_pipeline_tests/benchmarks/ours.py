@@ -11,6 +11,7 @@ from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.drain import Drain
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
+from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.outcomes import each, send
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
 from queue_pipeline.processing.recovery import Recovery
@@ -23,6 +24,7 @@ ORDER = (
     "lines array<struct<sku: string, quantity: int, price: double>>"
 )
 LARGEST_EXECUTOR_BATCH = 100_000
+OWNER = "bench"
 
 
 def invoice(order: Column) -> Column:
@@ -67,7 +69,16 @@ def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResour
     executors = Executors(pipeline, transport, lambda: spark.spark_session)
     recovery = Recovery(pipeline, transport, transformer, executors)
     figures = RunFigures()
-    ended = Drain(pipeline, transport, "bench", recovery.attempt, slots=pipeline.slots, on_attempt=figures.add).run()
+    ended = Drain(
+        pipeline,
+        transport,
+        OWNER,
+        recovery.attempt,
+        slots=pipeline.slots,
+        limit=recovery.limit,
+        opened=OpenAttempts(pipeline, transport, recovery, OWNER),
+        on_attempt=figures.add,
+    ).run()
     if ended.failure is not None:
         raise ended.failure
     return figures

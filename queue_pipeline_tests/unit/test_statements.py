@@ -252,6 +252,8 @@ PARAMETERS = {
 }
 # PostgreSQL takes a message's parts packed: a buffer and five arrays.
 PACKED = {
+    "nservicebus/receive_packed": 3,
+    "open_lease": 1,
     "nservicebus/send": 7,
     "nservicebus/store_delayed": 7,
     "nginn/send": 7,

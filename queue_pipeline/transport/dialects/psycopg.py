@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from queue_pipeline.transport.ahead import ahead
 from queue_pipeline.transport.database_url import DatabaseUrl
 from queue_pipeline.transport.dialect import Row, chunks
-from queue_pipeline.transport.dialects.copy_format import copied
+from queue_pipeline.transport.dialects.copy_format import copied, copied_columns
 from queue_pipeline.transport.dialects.postgresql import (
     BYTES_PER_INSERT,
     ROWS_PER_INSERT,
@@ -19,10 +19,12 @@ from queue_pipeline.transport.dialects.postgresql import (
 )
 from queue_pipeline.transport.errors import DriverMissingError
 from queue_pipeline.transport.faults import Fault
+from queue_pipeline.transport.messages import new_row_id_bytes
 from queue_pipeline.transport.statements import Command, load_statement
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.addressing import QueueTable
+    from queue_pipeline.transport.arrow_column import ArrowColumn
     from queue_pipeline.transport.database import Transaction
 
 DRIVER = "psycopg"
@@ -77,6 +79,13 @@ class PsycopgPostgreSql(PostgreSql):
     def copy_messages(self, transaction: Transaction, queue: QueueTable, rows: Iterable[Row]) -> None:
         """Write messages that never expire by COPY, which computes nothing and is the cheapest way in."""
         transaction.copy_in(self.statement(f"{queue.layout}/copy", queue=queue), ahead(copied(rows)))
+
+    def copy_columns(
+        self, transaction: Transaction, queue: QueueTable, headers: ArrowColumn[str], bodies: ArrowColumn[bytes]
+    ) -> None:
+        """As `copy_messages`."""
+        pieces = copied_columns(new_row_id_bytes(len(headers)), headers.array, bodies.array)
+        transaction.copy_in(self.statement(f"{queue.layout}/copy", queue=queue), ahead(pieces))
 
 
 def _packed(rows: Sequence[Row]) -> tuple[Any, ...]:
