@@ -45,11 +45,10 @@ class _Work:
     started: float = field(default_factory=time.monotonic)
 
 
-def take_batch(pipeline: QueuePipeline, transport: QueueTransport, owner: str) -> Claim | None:
-    """Claim the next batch of a pipeline, if there is one."""
-    return transport.claim(
-        pipeline.input_queue, owner, pipeline.batch_messages, pipeline.batch_bytes, pipeline.lease_seconds
-    )
+def take_batch(pipeline: QueuePipeline, transport: QueueTransport, owner: str, most: int | None = None) -> Claim | None:
+    """Claim the next batch of a pipeline, if there is one; of at most so many messages, if that is fewer."""
+    messages = pipeline.batch_messages if most is None else min(most, pipeline.batch_messages)
+    return transport.claim(pipeline.input_queue, owner, messages, pipeline.batch_bytes, pipeline.lease_seconds)
 
 
 def places_of(pipeline: QueuePipeline, transport: QueueTransport, owner: str) -> Places:
@@ -179,7 +178,8 @@ class Drain:
         return at_work < places
 
     def _take(self) -> Claim | None:
-        return take_batch(self._pipeline, self._transport, self._owner)
+        most = self._opened.first_messages if self._opened is not None else None
+        return take_batch(self._pipeline, self._transport, self._owner, most)
 
     def _finish_some(self, heartbeat: Heartbeat) -> list[Claim]:
         """Wait for the next attempts to end; returns what is to be tried next, oldest first."""

@@ -59,9 +59,9 @@ def _is_here(spark: SparkSession) -> bool:
     if known is not None:
         return known
     client: Any = spark.client if is_remote() else None
-    if client is not None and getattr(client, "host", "") not in _LOOPBACK:
-        _reads_files[spark] = False
-    elif not (spark.conf.get("spark.master", "") or "").startswith("local"):
+    if (client is not None and getattr(client, "host", "") not in _LOOPBACK) or not (
+        spark.conf.get("spark.master", "") or ""
+    ).startswith("local"):
         _reads_files[spark] = False
     return _reads_files.get(spark, True)
 

@@ -23,6 +23,8 @@ from queue_pipeline.transport.transport import QueueTransport
 
 LONGEST_SECONDS = 10.0
 """A transaction that stays open for longer holds up the database's own housekeeping."""
+FIRST_MESSAGES = 5_000
+"""A claim writes more than an open batch: the first ones, of which nothing is known yet, are kept small."""
 MODES = (TransactionMode.SENDS_ATOMIC_WITH_RECEIVE, TransactionMode.TRANSACTION_SCOPE)
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,12 @@ class OpenAttempts:
         self._bounds = Bounds(pipeline.batch_messages, min(pipeline.batch_bytes, pipeline.executor_bytes))
         self._is_served = self._may_ever()
         self._is_due = False
+        self._has_begun = False
+
+    @property
+    def first_messages(self) -> int | None:
+        """How many messages the first batches may have, which are claimed to see how it goes; None: as any other."""
+        return FIRST_MESSAGES if self._is_served and not self._has_begun else None
 
     @property
     def is_due(self) -> bool:
@@ -55,6 +63,7 @@ class OpenAttempts:
 
     def learn(self, attempted: Attempted | None, seconds: float) -> None:
         """Decide about the next batch by how the last one went, whichever way it was taken."""
+        self._has_begun = True
         reports = attempted.reports if attempted is not None else ()
         went_well = bool(reports) and attempted is not None and attempted.failure is None and not attempted.again
         self._is_due = (

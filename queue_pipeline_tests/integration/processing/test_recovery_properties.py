@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.processing.drain import Drain
+from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
@@ -119,6 +120,7 @@ class World:
         """One run. If it dies, it releases nothing itself; `end` says how its leases end."""
         pipeline, owner = self._pipeline(batch), self._new_owner()
         recovery = Recovery(pipeline, self.transport, self.transformer)
+        opened = OpenAttempts(pipeline, self.transport, recovery, owner)
         is_dead = threading.Event()
         release = self.transport.claims.release
 
@@ -132,7 +134,9 @@ class World:
         with mock.patch.object(
             self.transport.claims, "release", lambda claim: None if is_dead.is_set() else release(claim)
         ):
-            ended = Drain(pipeline, self.transport, owner, attempt, slots=slots, limit=recovery.limit).run()
+            ended = Drain(
+                pipeline, self.transport, owner, attempt, slots=slots, limit=recovery.limit, opened=opened
+            ).run()
         if self.transformer.state != "broken":
             assert (ended.failure is not None) == is_dead.is_set(), ended
         if is_dead.is_set():
