@@ -90,7 +90,7 @@ class OpenAttempts:
                 if opened is None:
                     return None
                 batch = self._recovery.processor.read_open(opened)
-                if opened.to_forward or batch.unreadable or batch.came_back:
+                if opened.forwards or batch.unreadable or batch.came_back:
                     raise _LeftInQueue
                 report = self._recovery.processor.work(batch)
                 written = time.monotonic()

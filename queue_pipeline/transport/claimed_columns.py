@@ -50,6 +50,23 @@ def from_packed(ids: bytes, versions: bytes, sizes: Sequence[bytes], headers: by
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
+def from_binary_rows(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Rows that begin with sixteen bytes of id, the row version, headers as UTF-8 and the body."""
+    if not rows:
+        return from_rows(())
+    ids, versions, headers, bodies = (list(column) for column in list(zip(*rows, strict=True))[:4])
+    nothing = pa.nulls(len(rows), pa.string())
+    arrays = [
+        _ids(b"".join(ids), len(rows)),
+        pa.array(versions, pa.int64()),
+        pa.array(headers, pa.binary()).cast(pa.string()),
+        pa.array(bodies, pa.binary()),
+        nothing,
+        nothing,
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
 def in_order(messages: pa.RecordBatch) -> pa.RecordBatch:
     """Messages by row version; as they are where they are so already, which is usual."""
     versions = messages.column("row_version").to_numpy()

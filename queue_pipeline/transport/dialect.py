@@ -56,11 +56,11 @@ class Bounds(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """What one statement received: messages as columns in order, how many had expired, how many only pass through."""
+    """What one statement received: messages as columns in order, how many had expired, whether some pass through."""
 
     messages: pa.RecordBatch
     expired: int
-    to_forward: int
+    forwards: bool
 
 
 class Taken(NamedTuple):

@@ -37,8 +37,8 @@ class OpenBatch:
     claim: Claim
     """Who received how much. It is written nowhere: the open transaction is all that holds the messages."""
     messages: pa.RecordBatch
-    to_forward: int
-    """How many of them only pass through on their way to another queue."""
+    forwards: bool
+    """Whether some of them only pass through on their way to another queue."""
     transaction: Transaction
     started: float
 
@@ -91,7 +91,7 @@ class OpenBatches:
             first_row_version=rows.column("row_version")[0].as_py(),
             expired=expired,
         )
-        return OpenBatch(claim, rows, received.to_forward, transaction, started)
+        return OpenBatch(claim, rows, received.forwards, transaction, started)
 
     def write(
         self, batch: OpenBatch, ready: Sequence[ReadyMessages], work: Callable[[Transaction], object] | None = None

@@ -185,9 +185,9 @@ class PostgreSql(Dialect):
         rows = transaction.rows(command, (*bounds, FORWARD_DESTINATION))
         expired, to_forward, ids, versions, header_sizes, body_sizes, headers, bodies = rows[0]
         if ids is None:
-            return Packed(from_rows(()), int(expired), 0)
+            return Packed(from_rows(()), int(expired), False)
         messages = from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
-        return Packed(in_order(messages), int(expired), int(to_forward))
+        return Packed(in_order(messages), int(expired), int(to_forward) > 0)
 
 
 def known_fault(state: str, words: str) -> Fault | None:
