@@ -60,8 +60,8 @@ def in_order(messages: pa.RecordBatch) -> pa.RecordBatch:
 
 def content_bytes(messages: pa.RecordBatch) -> int:
     """The bytes of headers and bodies, as a claim counts them."""
-    sizes: list[Any] = [pc.sum(pc.binary_length(messages.column(name))) for name in ("headers", "body")]
-    return sum(size.as_py() or 0 for size in sizes)
+    columns: list[Any] = [messages.column(name) for name in ("headers", "body")]
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
 
 
 def _ids(ids: bytes, count: int) -> Any:

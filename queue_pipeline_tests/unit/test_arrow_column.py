@@ -80,7 +80,11 @@ def test_a_column_knows_what_its_values_are_even_without_any(arrow, kind):
 
 
 def test_an_empty_column_is_an_empty_sequence():
-    for empty in (column([]), ArrowColumn(pa.array(VALUES).slice(2, 0)), ArrowColumn(pa.chunked_array([], pa.string()))):
+    for empty in (
+        column([]),
+        ArrowColumn(pa.array(VALUES).slice(2, 0)),
+        ArrowColumn(pa.chunked_array([], pa.string())),
+    ):
         assert len(empty) == 0
         assert empty == []
         assert not empty.holds(b"a")

@@ -113,7 +113,9 @@ def test_sliced_columns_are_copied_without_what_lies_around_them():
     rows = [row(f'{{"n":"{number} ü"}}', bytes(number % 5)) for number in range(3 * ROWS_PER_PIECE)]
     first, count = 5, 2 * ROWS_PER_PIECE + 1
     ids, headers, bodies = as_columns(rows)
-    part = copied_columns(ids[16 * first : 16 * (first + count)], headers.slice(first, count), bodies.slice(first, count))
+    part = copied_columns(
+        ids[16 * first : 16 * (first + count)], headers.slice(first, count), bodies.slice(first, count)
+    )
     assert b"".join(part) == b"".join(copied(rows[first : first + count]))
 
 
