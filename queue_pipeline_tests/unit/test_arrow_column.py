@@ -105,6 +105,14 @@ def test_a_chunked_array_is_one_column():
     assert texts.holds(b"\x1e")
 
 
+def test_an_array_that_counts_in_64_bits_is_a_column_as_any_other():
+    texts, bodies = column(["plain", "\x1e"], pa.large_string()), column([b"a"], pa.large_binary())
+    assert (texts, texts.kind) == (["plain", "\x1e"], str)
+    assert (bodies, bodies.kind) == ([b"a"], bytes)
+    assert texts.holds(b"\x1e") and not texts.holds(b"\0")
+    assert ArrowColumn(pa.chunked_array([["a"], ["b"]], pa.large_string()).slice(1)) == ["b"]
+
+
 @pytest.mark.parametrize(
     "array",
     [pa.array(["a", None, None]), pa.chunked_array([["a"], [None, "b", None]]), pa.array([None, None], pa.binary())],
@@ -188,6 +196,7 @@ def test_headers_of_bytes_and_bodies_of_text_are_refused():
     assert "message id0 for billing@[dbo]: headers hold bytes, not str" in words
     words = refusal(ready(column(["{}"]), column(["text"])))
     assert "message id0 for billing@[dbo]: bodies hold str, not bytes" in words
+    assert refusal(ready(column(["{}"], pa.large_string()), column(["text"], pa.large_string()))) == words
 
 
 def test_no_messages_of_the_wrong_kind_are_no_messages():
