@@ -1,5 +1,6 @@
 """How a batch reaches a real Spark of this machine: as a file where that works, else over the connection."""
 
+import errno
 import logging
 import stat
 import tempfile
@@ -196,6 +197,33 @@ def test_a_batch_is_sent_where_spark_cannot_read_its_file_and_no_file_is_tried_a
     assert views(spark) == []
     if wrong is not half:
         assert "batches are sent to it instead" in caplog.text
+
+
+def test_a_batch_is_sent_while_the_disk_is_full_and_files_are_tried_again(spark, folders, written, monkeypatch, caplog):
+    def full(rows, path):
+        path.write_bytes(b"the first few")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(handover, "_write", full)
+        with handed_over(spark, LARGE) as frame:
+            assert (frame.count(), files(frame)) == (LARGE.num_rows, [])
+            assert list(folders.iterdir()) == []
+    assert "No space left on device" in caplog.text
+    with handed_over(spark, LARGE) as frame:
+        assert files(frame) == written != []
+
+
+def test_a_batch_is_sent_where_there_is_no_folder_for_files(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with handed_over(spark, LARGE) as frame:
+        assert (frame.count(), files(frame)) == (LARGE.num_rows, [])
+
+
+def test_an_error_of_the_block_about_files_is_the_blocks_own(spark, folders):
+    with pytest.raises(OSError, match="of the transform"), handed_over(spark, LARGE):
+        raise OSError("of the transform")
+    assert list(folders.iterdir()) == []
 
 
 def test_once_a_file_was_read_no_other_is_tried_first(spark, folders, monkeypatch):
