@@ -36,15 +36,26 @@ _reads_files: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDic
 def handed_over(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
     """Rows as a frame of Spark's, for as long as the block lasts."""
     if rows.nbytes >= SMALLEST_FILE and _reads_files.get(spark, True) and _is_here(spark):
-        with tempfile.TemporaryDirectory(prefix="queue_pipeline-") as folder:
-            path = Path(folder) / "batch.parquet"
-            _write(rows, path)
-            frame = spark.read.schema(from_arrow_schema(rows.schema)).parquet(str(path))
-            if _can_read(spark, frame, rows.num_rows):
-                yield frame
-                return
+        with contextlib.ExitStack() as stack:
+            path = _written(rows, stack)
+            if path is not None:
+                frame = spark.read.schema(from_arrow_schema(rows.schema)).parquet(str(path))
+                if _can_read(spark, frame, rows.num_rows):
+                    yield frame
+                    return
     with _sent(spark, rows) as frame:
         yield frame
+
+
+def _written(rows: pa.Table, stack: contextlib.ExitStack) -> Path | None:
+    """A file that is there for as long as the stack; None when there is no room for it, which is no message's fault."""
+    try:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="queue_pipeline-"))) / "batch.parquet"
+        _write(rows, path)
+    except OSError as error:
+        logger.warning("a batch cannot be written to a file and is sent to Spark instead: %s", error)
+        return None
+    return path
 
 
 def _write(rows: pa.Table, path: Path) -> None:
@@ -59,9 +70,8 @@ def _is_here(spark: SparkSession) -> bool:
     if known is not None:
         return known
     client: Any = spark.client if is_remote() else None
-    if (client is not None and getattr(client, "host", "") not in _LOOPBACK) or not (
-        spark.conf.get("spark.master", "") or ""
-    ).startswith("local"):
+    is_elsewhere = client is not None and getattr(client, "host", "") not in _LOOPBACK
+    if is_elsewhere or not (spark.conf.get("spark.master", "") or "").startswith("local"):
         _reads_files[spark] = False
     return _reads_files.get(spark, True)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 T = TypeVar("T", str, bytes)
+_SMALLER: dict[Any, Any] = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
 class ArrowColumn(Sequence[T], Generic[T]):
@@ -18,7 +19,8 @@ class ArrowColumn(Sequence[T], Generic[T]):
     def __init__(self, array: Any) -> None:
         if array.null_count:
             raise ValueError(f"{array.null_count} of {len(array)} values are null; fill them first")
-        self.array: Any = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        self.array: Any = whole.cast(_SMALLER[whole.type]) if whole.type in _SMALLER else whole
 
     @property
     def kind(self) -> type:

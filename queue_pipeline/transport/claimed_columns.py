@@ -75,6 +75,12 @@ def in_order(messages: pa.RecordBatch) -> pa.RecordBatch:
     return messages.take(np.argsort(versions))
 
 
+def content_bytes(messages: pa.RecordBatch) -> int:
+    """The bytes of headers and bodies, as a claim counts them."""
+    columns: list[Any] = [messages.column(name) for name in ("headers", "body")]
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
+
+
 def _ids(ids: bytes, count: int) -> Any:
     digits = np.frombuffer(ids.hex().encode(), np.uint8).reshape(count, 32)
     text = np.full((count, _TEXT_ID), ord("-"), np.uint8)

@@ -60,7 +60,9 @@ def check_ready(ready: ReadyMessages, destination: str) -> None:
 def _types(column: Sequence[object]) -> set[type]:
     # A column of Arrow's is recognised by what it can do: importing Arrow takes a third of a second.
     kind = getattr(column, "kind", None)
-    return {kind} if kind is not None else set(map(type, column))
+    if kind is None:
+        return set(map(type, column))
+    return {kind} if len(column) else set()
 
 
 def _holds_separator(headers: Sequence[str]) -> bool:

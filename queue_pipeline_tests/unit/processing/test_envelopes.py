@@ -11,6 +11,7 @@ from queue_pipeline.processing.envelopes import (
     REFUSED,
     Publication,
     Sending,
+    _in_order,
     envelopes,
     sort_outcomes,
 )
@@ -292,3 +293,49 @@ def test_a_program_without_a_pipeline_has_declared_no_event_and_publishes_none()
     claim = Claim("c", "orders", "me", 1, 1, 0, 1)
     with pytest.raises(TransformError, match=r"publishes Shop\.A, which is not among .*\(nothing\)"):
         outcome_messages(outcomes((message(), event())), claim, plain_sending(claim), None)
+
+
+# --- order -------------------------------------------------------------------------------------------------
+
+
+def versions(*numbers):
+    return pa.table({"row_version": pa.array(numbers, pa.int64()), "at": range(len(numbers))})
+
+
+def test_results_come_in_the_order_of_their_messages_and_stay_as_they_were_within_one():
+    rows = _in_order(versions(3, 1, 2, 1, 3, 1))
+    assert rows["row_version"].to_pylist() == [1, 1, 1, 2, 3, 3]
+    assert rows["at"].to_pylist() == [1, 3, 5, 2, 0, 4]
+
+
+@pytest.mark.parametrize("numbers", [(), (7,), (1, 1, 2, 5)])
+def test_results_that_are_in_order_stay_as_they_are(numbers):
+    rows = versions(*numbers)
+    assert _in_order(rows) is rows
+
+
+def test_results_in_several_chunks_are_put_in_order():
+    rows = pa.concat_tables([versions(5, 6), versions(1, 5)])
+    assert _in_order(rows).to_pydict() == {"row_version": [1, 5, 5, 6], "at": [0, 0, 1, 1]}
+
+
+def test_results_of_no_known_message_come_first():
+    assert _in_order(versions(2, None, 1, None))["at"].to_pylist() == [1, 3, 2, 0]
+
+
+def test_many_results_of_few_messages_keep_their_order_within_each():
+    rows = _in_order(versions(*(number % 3 for number in range(1_000))))
+    pairs = list(zip(rows["row_version"].to_pylist(), rows["at"].to_pylist(), strict=True))
+    assert pairs == sorted(pairs)
+
+
+def test_messages_are_sent_in_the_order_of_what_they_came_of():
+    numbers = [4, 2, 3, 1]
+    (ready,) = sent(*((message(n), outcome(body=str(n).encode())) for n in numbers))
+    assert ready.bodies == [b"1", b"2", b"3", b"4"]
+    assert [json.loads(text)[wire.RELATED_TO] for text in ready.headers] == [f"message{n}" for n in range(1, 5)]
+
+
+def test_failures_are_told_in_the_order_of_their_messages():
+    failures = sort_outcomes(outcomes(*((message(n), outcome(error=f"bad {n}")) for n in (3, 1, 2)))).failures
+    assert [failed.error for failed in failures] == ["bad 1", "bad 2", "bad 3"]
