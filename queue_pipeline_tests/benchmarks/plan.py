@@ -56,7 +56,7 @@ def make_plan(*, quick: bool, rows: int | None = None) -> Plan:
     return Plan(
         quick=True,
         rows=rows or QUICK_ROWS,
-        rounds=3,
+        rounds=2,
         peeks=100,
         side_rounds=1,
         pipeline_warm_ups=2,
@@ -66,8 +66,8 @@ def make_plan(*, quick: bool, rows: int | None = None) -> Plan:
         body_bytes=10 * 1024 * 1024,
         receiver_rows=20_000,
         executor_backlogs=(),
-        latency_warm_up=5,
-        latency_rounds=2,
+        latency_warm_up=3,
+        latency_rounds=1,
     )
 
 

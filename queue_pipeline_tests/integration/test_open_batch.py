@@ -154,16 +154,16 @@ def test_rows_that_lie_out_of_order_on_the_disk_come_in_order(transport, postgre
         assert batch.claim.first_row_version == min(on_disk)
 
 
-def test_what_is_to_be_forwarded_is_counted(transport):
+def test_what_is_to_be_forwarded_is_told(transport):
     passing = OutgoingMessage(b"1", {wire.FORWARD_DESTINATION: "billing"})
     transport.send("orders", [OutgoingMessage(b"0"), passing, passing])
     with take(transport, Bounds(2, 1 << 30)) as batch:
-        assert (batch.claim.messages, batch.to_forward) == (2, 1)
+        assert (batch.claim.messages, batch.forwards) == (2, True)
     with take(transport) as batch:
-        assert (batch.claim.messages, batch.to_forward) == (1, 1)
+        assert (batch.claim.messages, batch.forwards) == (1, True)
     send(transport, 1)
     with take(transport) as batch:
-        assert batch.to_forward == 0
+        assert not batch.forwards
 
 
 # --- what has expired --------------------------------------------------------------------------------------
