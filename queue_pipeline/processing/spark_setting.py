@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from queue_pipeline.transport.errors import ConfigurationError
@@ -17,6 +19,8 @@ FORMS = (
     "k8s://https://host:port or sc://host:15002 (Spark Connect)"
 )
 DRIVER_MEMORY = "2g"
+JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables from which Java takes options by itself."""
 
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s)://.+|yarn|local-cluster\[.+\]")
 _KEY = re.compile(r"spark(\.[A-Za-z0-9_/-]+)+")
@@ -34,7 +38,22 @@ def spark_config(setting: str | None = None, environment: Mapping[str, str] | No
     """The Spark properties of a setting; without one, of the environment, else of the default."""
     environment = os.environ if environment is None else environment
     chosen = setting or environment.get(ENVIRONMENT_VARIABLE) or DEFAULT
-    return {**_properties_of(chosen), **further_properties(environment.get(PROPERTIES_VARIABLE) or "")}
+    properties = {**_properties_of(chosen), **further_properties(environment.get(PROPERTIES_VARIABLE) or "")}
+    if LOOPBACK.items() <= properties.items() and not _chooses_collector(environment, properties):
+        return {**COLLECTOR, **properties}
+    return properties
+
+
+def _chooses_collector(environment: Mapping[str, str], properties: Mapping[str, str]) -> bool:
+    """Whether somebody chose Java's garbage collector: given two, Java does not start."""
+    texts = [environment.get(name, "") for name in JAVA_OPTIONS]
+    texts += [value for name, value in properties.items() if "JavaOptions" in name]
+    folder = environment.get("SPARK_CONF_DIR") or (
+        f"{environment['SPARK_HOME']}/conf" if environment.get("SPARK_HOME") else None
+    )
+    with contextlib.suppress(OSError):
+        texts += [(Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8")] if folder else []
+    return any("GC" in text for text in texts)
 
 
 def further_properties(text: str) -> dict[str, str]:
@@ -109,9 +128,11 @@ DRIVER = {
     "spark.driver.memory": DRIVER_MEMORY,
     "spark.sql.ui.retainedExecutions": "10",
 }
-LOOPBACK = {
+COLLECTOR = {
     # Batches are large arrays that live for a second: a collector that runs beside the work spends more on them.
     "spark.driver.defaultJavaOptions": "-XX:+UseParallelGC",
+}
+LOOPBACK = {
     # Spark's UI would listen on every address of the machine, whatever the driver is bound to.
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",

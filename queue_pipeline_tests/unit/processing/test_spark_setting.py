@@ -201,3 +201,39 @@ def test_a_run_that_was_terminated_before_it_needed_spark_starts_none():
     resource.interrupt()
     with pytest.raises(SparkUnavailableError, match="terminated"):
         _ = resource.spark_session
+
+
+# --- Java's garbage collector --------------------------------------------------------------------------------
+
+COLLECTOR = "spark.driver.defaultJavaOptions"
+
+
+@pytest.mark.parametrize("setting", ["warm:local[*]", "local[2]"])
+def test_a_spark_of_this_machine_collects_garbage_by_throughput(setting):
+    assert spark_config(setting, {})[COLLECTOR] == "-XX:+UseParallelGC"
+
+
+def test_any_other_spark_is_left_to_its_own():
+    assert COLLECTOR not in spark_config("sc://somewhere:15002", {})
+    assert COLLECTOR not in spark_config("spark://somewhere:7077", {})
+
+
+@pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
+def test_whoever_chose_a_collector_gets_no_second_one(variable):
+    """Java does not start with two."""
+    assert COLLECTOR not in spark_config(None, {variable: "-Xmx1g -XX:+UseSerialGC"})
+    assert COLLECTOR in spark_config(None, {variable: "-Xmx1g"})
+
+
+@pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
+def test_a_collector_among_the_further_properties_is_the_only_one(name):
+    chosen = spark_config(None, {"QUEUE_PIPELINE_SPARK_CONF": f"{name}=-XX:+UseG1GC"})
+    assert [value for value in chosen.values() if "GC" in value] == ["-XX:+UseG1GC"]
+
+
+@pytest.mark.parametrize(("variable", "folder"), [("SPARK_CONF_DIR", ""), ("SPARK_HOME", "conf")])
+def test_a_collector_of_sparks_own_defaults_is_respected(tmp_path, variable, folder):
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / folder / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:+UseZGC\n")
+    assert COLLECTOR not in spark_config(None, {variable: str(tmp_path)})
+    assert COLLECTOR in spark_config(None, {variable: str(tmp_path / "nowhere")})
