@@ -20,9 +20,18 @@ PEERS = (
 """Those that do the same work: plain JDBC takes nothing out of the queue, and the limits transform nothing."""
 
 
+HAND_WRITTEN = ("psycopg_1000_x1", "psycopg_10000_x1")
+"""One process of the best that can be written by hand."""
+
+
+def fastest(speed: Mapping[str, Sequence[float]], names: Sequence[str]) -> str:
+    """Whoever of these was the fastest, by the median."""
+    return max((name for name in names if name in speed), key=lambda name: statistics.median(speed[name]))
+
+
 def best_peer(speed: Mapping[str, Sequence[float]]) -> str:
-    """Whoever was the fastest, by the median."""
-    return max((name for name in PEERS if name in speed), key=lambda name: statistics.median(speed[name]))
+    """Whoever of all was the fastest, in however many processes."""
+    return fastest(speed, PEERS)
 
 
 def ratios(speed: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
@@ -35,6 +44,7 @@ def ratios(speed: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
         "pipeline_vs_pgqueuer": ("pipeline", "pgqueuer"),
         "pipeline_vs_procrastinate": ("pipeline", "procrastinate"),
         "pipeline_vs_best_peer": ("pipeline", best),
+        "pipeline_vs_hand_written": ("pipeline", fastest(speed, HAND_WRITTEN)),
         "best_peer_vs_move": (best, "move"),
         "executor_vs_jdbc": ("executors", "jdbc"),
         "executor_vs_pipeline": ("executors", "pipeline"),

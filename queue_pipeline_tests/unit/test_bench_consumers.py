@@ -52,6 +52,7 @@ def test_the_best_peer_is_the_fastest_that_does_the_same_work():
     assert best_peer(speed) == "psycopg_10000_x2"
     told = ratios(speed)
     assert told["pipeline_vs_best_peer"] == [2.0, 1.0]
+    assert told["pipeline_vs_hand_written"] == [40.0, 40.0]
     assert told["pipeline_vs_move"] == [0.4, 0.4]
     assert told["pipeline_vs_single_message"] == [40.0, 40.0]
 
