@@ -123,14 +123,14 @@ def test_a_run_that_is_stopped_finishes_the_recovery_that_it_is_at(transport, mo
     transport.send("orders", [new_message("1"), new_message("2")])
     pipeline = declare(mode, batch_messages=1, recoverability=Recoverability(immediate_retries=0, delayed_retries=0))
     recovery = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"1")))
-    give_up = recovery._processor.give_up
+    give_up = recovery.processor.give_up
 
     def slow(*arguments):
         transport.pauses.pause("orders", "operator")
         threading.Event().wait(1.2)
         return give_up(*arguments)
 
-    monkeypatch.setattr(recovery._processor, "give_up", slow)
+    monkeypatch.setattr(recovery.processor, "give_up", slow)
     ended = Drain(pipeline, transport, "run 1", recovery.attempt, slots=1, limit=recovery.limit).run()
     assert ended.reason == "the pipeline is paused"
     assert [shown.body for shown in transport.show("error")] == [b"1"]
@@ -146,7 +146,7 @@ def test_a_run_that_is_terminated_leaves_the_recovery_that_it_is_at_without_effe
     transport.send("orders", [new_message("1"), new_message("2")])
     pipeline = declare(mode, batch_messages=1, recoverability=Recoverability(immediate_retries=0, delayed_retries=0))
     recovery = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"1")))
-    give_up, seeing_to, released, outcome = recovery._processor.give_up, threading.Event(), threading.Event(), []
+    give_up, seeing_to, released, outcome = recovery.processor.give_up, threading.Event(), threading.Event(), []
 
     def slow(*arguments):
         seeing_to.set()
@@ -161,7 +161,7 @@ def test_a_run_that_is_terminated_leaves_the_recovery_that_it_is_at_without_effe
         seeing_to.wait(20)
         raise Terminated
 
-    monkeypatch.setattr(recovery._processor, "give_up", slow)
+    monkeypatch.setattr(recovery.processor, "give_up", slow)
     running = Drain(
         pipeline, transport, "run 1", recovery.attempt,
         slots=2, limit=recovery.limit, on_attempt=terminate, on_interrupt=recovery.stop,
