@@ -120,8 +120,17 @@ class World:
         """One run. If it dies, it releases nothing itself; `end` says how its leases end."""
         pipeline, owner = self._pipeline(batch), self._new_owner()
         recovery = Recovery(pipeline, self.transport, self.transformer)
-        opened = OpenAttempts(pipeline, self.transport, recovery, owner)
         is_dead = threading.Event()
+
+        class Opened(OpenAttempts):
+            def attempt(self) -> Any:
+                try:
+                    return super().attempt()
+                except Crash:
+                    is_dead.set()
+                    raise
+
+        opened = Opened(pipeline, self.transport, recovery, owner)
         release = self.transport.claims.release
 
         def attempt(claim: Claim) -> Any:
