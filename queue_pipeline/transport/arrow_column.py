@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
@@ -11,6 +12,36 @@ import pyarrow as pa
 
 T = TypeVar("T", str, bytes)
 _SMALLER: dict[Any, Any] = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+
+
+_SEARCHED_AT_ONCE = 256 * 1024
+"""Bytes that stay in a processor's cache; a copy of them all would be cleared by the system first."""
+_GROUPS = ((0, 8, 0), (8, 12, 9), (12, 16, 14), (16, 20, 19), (20, 32, 24))
+"""Of a UUID: its digits from and to, and where they begin in its text."""
+_UUID_TEXT = 36
+
+
+def uuid_texts(ids: bytes) -> Any:
+    """UUIDs of sixteen bytes each as an array of their texts."""
+    digits = np.frombuffer(binascii.hexlify(ids), np.uint8).reshape(-1, 32)
+    texts = np.full((len(digits), _UUID_TEXT), ord("-"), np.uint8)
+    for first, last, place in _GROUPS:
+        texts[:, place : place + last - first] = digits[:, first:last]
+    return texts_of_one_length(texts)
+
+
+def texts_of_one_length(characters: Any) -> Any:
+    """The rows of a table of bytes as an array of texts, each of all its columns."""
+    count, width = characters.shape
+    ends = np.arange(count + 1, dtype=np.int32) * np.int32(width)
+    content: Any = np.ascontiguousarray(characters)
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(content)])
+
+
+def any_holds(column: Any, needle: bytes) -> bool:
+    """Whether a text stands somewhere in a column, in chunks or not; to search each value would take longer."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return any(ArrowColumn(chunk).holds(needle) for chunk in chunks)
 
 
 class ArrowColumn(Sequence[T], Generic[T]):
@@ -34,8 +65,18 @@ class ArrowColumn(Sequence[T], Generic[T]):
             return False
         offsets = np.frombuffer(places, np.int32)
         first, last = offsets[self.array.offset], offsets[self.array.offset + len(self)]
-        content = data.slice(first, last - first).to_pybytes()
-        return any(needle in content for needle in needles)
+        content = np.frombuffer(data, np.uint8)[first:last]
+        single = [needle for needle in needles if len(needle) == 1]
+        if any((content == ord(needle)).any() for needle in single):
+            return True
+        if len(single) == len(needles):
+            return False
+        overlap = max(map(len, needles)) - 1
+        for start in range(0, len(content), _SEARCHED_AT_ONCE):
+            text = content[start : start + _SEARCHED_AT_ONCE + overlap].tobytes()
+            if any(needle in text for needle in needles):
+                return True
+        return False
 
     @functools.cached_property
     def _values(self) -> list[T]:

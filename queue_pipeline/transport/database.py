@@ -96,11 +96,17 @@ class Transaction:
         with self._cursor(command) as cursor:
             cursor.executemany(command.text, rows)
 
-    def copy_in(self, command: Command, pieces: Iterable[bytes]) -> None:
+    def copy_in(self, command: Command, pieces: Iterable[bytes | memoryview]) -> None:
         """Feed a COPY, where the driver has one."""
         with self._cursor(command) as cursor, cursor.copy(command.text) as copy:
             for piece in pieces:
                 copy.write(piece)
+
+    def copy_out(self, command: Command, parameters: Sequence[Any] = ()) -> tuple[list[bytes], list[int]]:
+        """All that a COPY gives and the sizes of its pieces, where the driver has one."""
+        with self._cursor(command) as cursor:
+            gathered, sizes = cursor.copied(command.text, parameters)
+            return gathered, sizes
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:

@@ -55,7 +55,7 @@ class Bounds(NamedTuple):
     bytes: int
 
 
-class Packed(NamedTuple):
+class ReceivedMany(NamedTuple):
     """What one statement received: messages as columns in order, how many had expired, whether some pass through."""
 
     messages: pa.RecordBatch
@@ -89,10 +89,6 @@ class Dialect(ABC):
     """True where queue tables of several versions are about, so that a table is looked at before it is used."""
     stores_nul: ClassVar[bool] = True
     """False where a text ends at a NUL character, silently."""
-    receives_packed: ClassVar[bool] = False
-    """True where many messages can be received in one value, and rows stay locked without a lock on their table."""
-    copies: ClassVar[bool] = False
-    """True where messages that never expire can be written by COPY."""
     longest_queue_name: ClassVar[int | None] = None
     """For a table without a suffix of ours, counted as `name_length` does."""
 
@@ -139,16 +135,6 @@ class Dialect(ABC):
         `common` are the statement's first parameters, the same for all rows.
         """
 
-    def copy_messages(self, transaction: Transaction, queue: QueueTable, rows: Iterable[Row]) -> None:
-        """Write messages that never expire by COPY, where `copies` says that there is one."""
-        raise NotImplementedError
-
-    def copy_columns(
-        self, transaction: Transaction, queue: QueueTable, headers: ArrowColumn[str], bodies: ArrowColumn[bytes]
-    ) -> None:
-        """The same of columns; the messages get row ids of their own."""
-        raise NotImplementedError
-
     @abstractmethod
     def take_claim(
         self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
@@ -190,12 +176,6 @@ class Dialect(ABC):
 
         name = f"{tables.queue.layout}/{'claim_read' if body else 'claim_read_headers'}"
         return from_rows(transaction.rows(self.statement(name, queue=tables.queue, claimed=tables.claimed), values))
-
-    def receive_packed(
-        self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
-    ) -> Packed:
-        """Receive many messages in an open transaction that ends with its lease, where `receives_packed` says so."""
-        raise NotImplementedError
 
     @abstractmethod
     def write_rows(self, transaction: Transaction, form: RowForm, rows: Sequence[Sequence[Any]]) -> None:
@@ -265,3 +245,38 @@ class Dialect(ABC):
         needed = placeholders(self.name, name)
         text = load_statement(self.name, name).format_map({key: filled[key] for key in needed})
         return Command(text, subject.canonical if subject is not None and not isinstance(subject, str) else None)
+
+
+class OpenReceiver(ABC):
+    """A dialect that receives many messages at once, and keeps them locked without a lock on their table."""
+
+    @abstractmethod
+    def receive_many(
+        self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
+    ) -> ReceivedMany:
+        """Receive in a transaction that stays open, and that the server ends after so long without a word."""
+
+
+class Copier(ABC):
+    """A dialect that writes messages which never expire by COPY."""
+
+    @abstractmethod
+    def copy_messages(self, transaction: Transaction, queue: QueueTable, rows: Iterable[Row]) -> None:
+        """Write rows."""
+
+    @abstractmethod
+    def copy_columns(
+        self, transaction: Transaction, queue: QueueTable, headers: ArrowColumn[str], bodies: ArrowColumn[bytes]
+    ) -> None:
+        """Write columns; the messages get row ids of their own."""
+
+    @abstractmethod
+    def copy_staged(
+        self,
+        transaction: Transaction,
+        command: Command,
+        common: tuple[str, str, int],
+        headers: ArrowColumn[str],
+        bodies: ArrowColumn[bytes],
+    ) -> None:
+        """Write columns into the outbox, with what `insert` has in common for all of them."""

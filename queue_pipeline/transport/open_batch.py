@@ -17,7 +17,7 @@ from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import Bounds
+from queue_pipeline.transport.dialect import Bounds, OpenReceiver
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.ready import ReadyMessages
@@ -53,7 +53,13 @@ class OpenBatches:
 
     def serves(self, queue: QueueTable) -> bool:
         """Whether a queue can be received from like this."""
-        return self._database.dialect.receives_packed and not is_nginn(queue)
+        return isinstance(self._database.dialect, OpenReceiver) and not is_nginn(queue)
+
+    def newest(self, queue: QueueTable) -> int | None:
+        """The row version of the newest message, whoever holds it; None when there is none."""
+        command = self._database.dialect.statement("nservicebus/newest", queue=queue)
+        found = self._database.run(lambda own: own.rows(command)[0][0], write=False)
+        return None if found is None else int(found)
 
     @contextlib.contextmanager
     def take(self, queue: QueueTable, owner: str, bounds: Bounds, lease_seconds: float) -> Iterator[OpenBatch | None]:
@@ -62,18 +68,25 @@ class OpenBatches:
         Leaving the block commits, an exception rolls back. The server ends a
         transaction from which it hears nothing for as long as the lease.
         """
-        if not self.serves(queue):
+        dialect = self._database.dialect
+        if not isinstance(dialect, OpenReceiver) or is_nginn(queue):
             raise ConfigurationError(f"queue {queue} cannot be received from in an open batch; claim its messages")
         with self._database.transaction() as transaction:
-            yield self._receive(transaction, queue, owner, bounds, lease_seconds)
+            yield self._receive(dialect, transaction, queue, owner, bounds, lease_seconds)
 
     def _receive(
-        self, transaction: Transaction, queue: QueueTable, owner: str, bounds: Bounds, lease_seconds: float
+        self,
+        dialect: OpenReceiver,
+        transaction: Transaction,
+        queue: QueueTable,
+        owner: str,
+        bounds: Bounds,
+        lease_seconds: float,
     ) -> OpenBatch | None:
         started = time.monotonic()
         bounded, expired = Bounds(bounds.messages, min(bounds.bytes, LARGEST_BYTES)), 0
         while True:
-            received = self._database.dialect.receive_packed(transaction, queue, bounded, lease_seconds)
+            received = dialect.receive_many(transaction, queue, bounded, lease_seconds)
             expired += received.expired
             if received.messages.num_rows:
                 break

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claim import Claim, lost
 from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.dialect import Copier
 from queue_pipeline.transport.errors import StagedLostError, TableNotFoundError
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import ReadyShipment, Sender
 from queue_pipeline.transport.statements import Command
@@ -48,16 +50,24 @@ class Outbox:
         shipments = self._sender.prepare_ready(ready)
         if not shipments:
             return []
-        command = self._statement("outbox_stage", claim)
 
         def write(transaction: Transaction) -> None:
             for number, shipment in enumerate(shipments):
-                rows = self._sender.stored_rows(transaction, shipment)
-                self._database.dialect.insert(transaction, command, rows, (claim.claim_id, task, number))
+                self._write(transaction, claim, shipment, (claim.claim_id, task, number))
             self._hold(transaction, claim)
 
         self._database.run(write)
         return [_pile(task, number, shipment) for number, shipment in enumerate(shipments)]
+
+    def _write(
+        self, transaction: Transaction, claim: Claim, shipment: ReadyShipment, common: tuple[str, str, int]
+    ) -> None:
+        dialect, columns = self._database.dialect, shipment.columns
+        if isinstance(dialect, Copier) and columns and not is_nginn(shipment.table) and not shipment.may_expire:
+            dialect.copy_staged(transaction, self._statement("outbox_copy", claim), common, *columns)
+            return
+        rows = self._sender.stored_rows(transaction, shipment)
+        dialect.insert(transaction, self._statement("outbox_stage", claim), rows, common)
 
     def keep_manifest(self, claim: Claim, job: str, manifest: str) -> None:
         """Keep what the tasks of a job reported, for the process that will complete the claim."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Copier, Row
 from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
 from queue_pipeline.transport.nginn.rows import is_nginn, written
 from queue_pipeline.transport.ready import ReadyMessages as ReadyMessages
@@ -75,7 +75,7 @@ class ReadyShipment(NamedTuple):
     @property
     def may_expire(self) -> bool:
         """Whether one of them has a time to live, or a delay."""
-        return self.delayed or any(time != NEVER_EXPIRES for time in self.messages.milliseconds)
+        return self.delayed or not set(self.messages.milliseconds) <= {NEVER_EXPIRES}
 
     @property
     def columns(self) -> tuple[ArrowColumn[str], ArrowColumn[bytes]] | None:
@@ -195,7 +195,7 @@ class Sender:
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
             table, rows = shipment.table, self.stored_rows(transaction, shipment)
-            if dialect.copies and not is_nginn(table) and not shipment.may_expire:
+            if isinstance(dialect, Copier) and not is_nginn(table) and not shipment.may_expire:
                 if columns := shipment.columns:
                     dialect.copy_columns(transaction, table, *columns)
                 else:

@@ -66,6 +66,17 @@ def test_an_empty_queue_has_no_batch(transport):
         assert batch is None
 
 
+def test_the_newest_message_is_told_whoever_holds_it(transport):
+    queue = transport.resolve("orders")
+    assert transport.open_batches.newest(queue) is None
+    send(transport, 3)
+    newest = transport.open_batches.newest(queue)
+    with take(transport) as batch:
+        assert batch.messages["row_version"][-1].as_py() == newest
+        assert transport.open_batches.newest(queue) == newest
+    assert transport.open_batches.newest(queue) is None
+
+
 def test_messages_come_in_the_order_of_sending_and_are_gone_afterwards(transport):
     send(transport, 300)
     with take(transport) as batch:

@@ -219,7 +219,8 @@ def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(trans
         def pieces():
             for number, piece in enumerate(copied(row("{}", b"x" * 1_100_000) for _ in range(9))):
                 if number == 2:
-                    postgres.run_sql(f"SELECT pg_terminate_backend({pid})")
+                    # With the wait: a signal that comes late would let the COPY end, and only the commit fail.
+                    postgres.run_sql(f"SELECT pg_terminate_backend({pid}, 10000)")
                 yield piece
 
         transaction.copy_in(transport.database.dialect.statement("nservicebus/copy", queue=queue), pieces())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.transport.arrow_column import ArrowColumn
+from queue_pipeline.transport.arrow_column import ArrowColumn, any_holds
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.ready import ReadyMessages, check_ready
@@ -135,6 +135,12 @@ def test_a_needle_is_found_wherever_it_stands():
     assert column([b"\x00"], pa.binary()).holds(b"\0")
     assert not column(["x", "", "yz"]).holds(b"-", b"+")
     assert not column(["x"]).holds()
+
+
+def test_a_text_is_found_in_any_chunk():
+    chunks = pa.chunked_array([["a", "b"], ["cd"]])
+    assert any_holds(chunks, b"cd") and any_holds(chunks.chunk(0), b"b")
+    assert not any_holds(chunks, b"bc") and not any_holds(chunks.slice(0, 2), b"c")
 
 
 def test_values_without_content_hold_nothing():

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
-from queue_pipeline.transport.dialects.copy_format import BYTES_PER_PIECE, ROWS_PER_PIECE, copied, copied_columns
+from queue_pipeline.transport.dialects.copy_format import (
+    BYTES_PER_PIECE,
+    ROWS_PER_PIECE,
+    copied,
+    copied_columns,
+    staged_values,
+)
 from queue_pipeline.transport.messages import new_row_id_bytes
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
@@ -19,11 +25,16 @@ def row(headers: str = "{}", body: bytes = b"") -> Row:
 
 
 def read(data: bytes) -> list[tuple[str, str, bytes]]:
+    """The rows of a COPY of messages."""
+    return [(str(uuid.UUID(bytes=identity)), headers.decode(), body) for identity, headers, body in values_of(data)]
+
+
+def values_of(data: bytes) -> list[list[bytes]]:
     """The rows of a COPY, taken apart as PostgreSQL's documentation describes them."""
     assert data[:11] == b"PGCOPY\n\xff\r\n\0"
     assert data[11:19] == bytes(8), "no flags, no extension"
     position = 19
-    rows: list[tuple[str, str, bytes]] = []
+    rows: list[list[bytes]] = []
     while True:
         (fields,) = struct.unpack_from("!h", data, position)
         position += 2
@@ -35,8 +46,7 @@ def read(data: bytes) -> list[tuple[str, str, bytes]]:
             (size,) = struct.unpack_from("!i", data, position)
             values.append(data[position + 4 : position + 4 + size])
             position += 4 + size
-        identity, headers, body = values
-        rows.append((str(uuid.UUID(bytes=identity)), headers.decode(), body))
+        rows.append(values)
 
 
 @given(st.lists(st.builds(row, texts, st.binary(max_size=50))))
@@ -166,3 +176,14 @@ def test_no_rows_need_no_ids():
 
 def test_ids_of_two_calls_are_different():
     assert not set(new_ids(5_000)) & set(new_ids(5_000))
+
+
+def test_values_of_the_outbox_stand_around_the_id():
+    rows = [row("{}", b"one"), row('{"a":"b"}', b"")]
+    claim = uuid.uuid4()
+    copied = copied_columns(*as_columns(rows), *staged_values(str(claim), "job.ü", 3))
+    common = [claim.bytes, "job.ü".encode(), struct.pack("!i", 3)]
+    never = struct.pack("!q", NEVER_EXPIRES)
+    assert values_of(b"".join(copied)) == [
+        [*common, uuid.UUID(each.id).bytes, never, each.headers.encode(), each.body] for each in rows
+    ]

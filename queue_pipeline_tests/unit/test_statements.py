@@ -83,10 +83,12 @@ ONLY_SQLSERVER = {
 ONLY_POSTGRESQL = {
     "nginn/claim_take": "the others note messages and move them in two statements",
     "nservicebus/claim_read_packed": "only psqlodbc takes a few large values so much faster than many small ones",
-    "nservicebus/claim_read_rows": "the same for a driver that takes rows as they come",
+    "nservicebus/claim_read_copied": "the same for a driver that has COPY",
     "nservicebus/copy": "the others know no COPY",
+    "outbox_copy": "the others know no COPY",
     "nservicebus/receive_packed": "the others claim: one locks the database for as long, one escalates to the table",
-    "nservicebus/receive_rows": "the same for a driver that takes rows as they come",
+    "nservicebus/receive_copied": "the same for a driver that has COPY",
+    "nservicebus/newest": "only there are batches received in a transaction that stays open",
     "open_lease": "only there are batches received in a transaction that stays open",
     "nservicebus/describe_sequence": "a sequence of 32 bits runs out",
     "nservicebus/mend_sequence_type": "a sequence of 32 bits runs out",
@@ -255,8 +257,8 @@ PARAMETERS = {
 # PostgreSQL takes a message's parts packed: a buffer and five arrays.
 PACKED = {
     "nservicebus/receive_packed": 3,
-    "nservicebus/receive_rows": 2,
-    "nservicebus/claim_read_rows": 4,
+    "nservicebus/receive_copied": 2,
+    "nservicebus/claim_read_copied": 4,
     "open_lease": 1,
     "nservicebus/send": 7,
     "nservicebus/store_delayed": 7,

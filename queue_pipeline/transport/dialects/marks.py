@@ -1,9 +1,10 @@
-"""Parameters as PostgreSQL numbers them, in statements that mark them as ODBC does."""
+"""Parameters as PostgreSQL has them, in statements that mark them as ODBC does."""
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 # What looks like a mark there is none: quoted names and texts (E'…' has backslashes), dollar quotes, comments.
@@ -32,7 +33,19 @@ def numbered(text: str) -> Numbered:
     return _kept(text) if len(text) <= _LONGEST_KEPT else _number(text)
 
 
+def filled(text: str, literals: Sequence[str]) -> str:
+    """A statement with literals in the place of its marks, for the few that take no parameters."""
+    replaced, marks = _replace(text, lambda number: literals[number - 1] if number <= len(literals) else "?")
+    if marks != len(literals):
+        raise ValueError(f"the SQL contains {marks} parameter markers, but {len(literals)} parameters were supplied")
+    return replaced
+
+
 def _number(text: str) -> Numbered:
+    return Numbered(*_replace(text, lambda number: f"${number}"))
+
+
+def _replace(text: str, instead: Callable[[int], str]) -> tuple[str, int]:
     parts: list[str] = []
     count = position = 0
     while (found := _TOKENS.search(text, position)) is not None:
@@ -40,13 +53,13 @@ def _number(text: str) -> Numbered:
         position = found.end()
         if found["mark"]:
             count += 1
-            parts.append(f"${count}")
+            parts.append(instead(count))
             continue
         if found["comment"]:
             position = _comment_end(text, position)
         parts.append(text[found.start() : position])
     parts.append(text[position:])
-    return Numbered("".join(parts), count)
+    return "".join(parts), count
 
 
 _kept = functools.lru_cache(maxsize=500)(_number)

@@ -11,7 +11,16 @@ import pyodbc
 from queue_pipeline.transport import address
 from queue_pipeline.transport.ahead import ahead
 from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Bounds, Dialect, Packed, Row, Taken, chunks
+from queue_pipeline.transport.dialect import (
+    NEVER_EXPIRES,
+    Bounds,
+    Dialect,
+    OpenReceiver,
+    ReceivedMany,
+    Row,
+    Taken,
+    chunks,
+)
 from queue_pipeline.transport.dialects.odbc import connection_string, find_driver, open_odbc
 from queue_pipeline.transport.faults import Fault
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
@@ -65,14 +74,13 @@ FAULTS = {
 }
 
 
-class PostgreSql(Dialect):
+class PostgreSql(Dialect, OpenReceiver):
     """Rows are packed into one binary parameter on the way in: see `sql/postgresql/nservicebus/send.sql`."""
 
     name: ClassVar[str] = "postgresql"
     default_schema: ClassVar[str | None] = "public"
     longest_queue_name: ClassVar[int | None] = 47
     stores_nul: ClassVar[bool] = False
-    receives_packed: ClassVar[bool] = True
 
     def connect(self, url: DatabaseUrl) -> Any:
         """Open a session in UTC at READ COMMITTED."""
@@ -174,9 +182,9 @@ class PostgreSql(Dialect):
             return from_rows(())
         return from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
 
-    def receive_packed(
+    def receive_many(
         self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
-    ) -> Packed:
+    ) -> ReceivedMany:
         """Packed as in `read_claimed`."""
         from queue_pipeline.transport.claimed_columns import from_packed, from_rows, in_order
 
@@ -185,9 +193,9 @@ class PostgreSql(Dialect):
         rows = transaction.rows(command, (*bounds, FORWARD_DESTINATION))
         expired, to_forward, ids, versions, header_sizes, body_sizes, headers, bodies = rows[0]
         if ids is None:
-            return Packed(from_rows(()), int(expired), False)
+            return ReceivedMany(from_rows(()), int(expired), False)
         messages = from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
-        return Packed(in_order(messages), int(expired), int(to_forward) > 0)
+        return ReceivedMany(in_order(messages), int(expired), int(to_forward) > 0)
 
 
 def known_fault(state: str, words: str) -> Fault | None:

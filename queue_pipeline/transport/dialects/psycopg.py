@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.ahead import ahead
 from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialect import Bounds, Packed, Row, chunks
-from queue_pipeline.transport.dialects.copy_format import copied, copied_columns
+from queue_pipeline.transport.dialect import Bounds, Copier, ReceivedMany, Row, chunks
+from queue_pipeline.transport.dialects.copy_format import copied, copied_columns, staged_values
 from queue_pipeline.transport.dialects.postgresql import (
     BYTES_PER_INSERT,
     ROWS_PER_INSERT,
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 DRIVER = "psycopg"
 
 
-class PsycopgPostgreSql(PostgreSql):
+class PsycopgPostgreSql(PostgreSql, Copier):
     """The dialect of PostgreSQL over another driver: chosen by `?driver=psycopg`."""
-
-    copies: ClassVar[bool] = True
 
     def connect(self, url: DatabaseUrl) -> Any:
         """Open a session in UTC at READ COMMITTED."""
@@ -82,25 +80,24 @@ class PsycopgPostgreSql(PostgreSql):
     def read_claimed(
         self, transaction: Transaction, tables: ClaimTables, values: tuple[str, int, int], *, body: bool
     ) -> pa.RecordBatch:
-        """A row a message; see `receive_packed`."""
-        from queue_pipeline.transport.claimed_columns import from_binary_rows
+        """In the binary form of COPY; see `receive_many`."""
+        from queue_pipeline.transport.claimed_columns import from_copied
 
-        command = self.statement("nservicebus/claim_read_rows", queue=tables.queue, claimed=tables.claimed)
-        return from_binary_rows(transaction.rows(command, (int(body), *values)))
+        command = self.statement("nservicebus/claim_read_copied", queue=tables.queue, claimed=tables.claimed)
+        return from_copied(*transaction.copy_out(command, (int(body), *values))).messages
 
-    def receive_packed(
+    def receive_many(
         self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
-    ) -> Packed:
-        """A row a message: what ODBC is slow at costs little here, and packing costs the server more than the rest."""
+    ) -> ReceivedMany:
+        """In the binary form of COPY: what ODBC is slow at costs little here, and packing costs the server more."""
         from queue_pipeline.transport.arrow_column import ArrowColumn
-        from queue_pipeline.transport.claimed_columns import from_binary_rows, in_order
+        from queue_pipeline.transport.claimed_columns import from_copied, in_order
 
         transaction.execute(self.statement("open_lease"), (str(round(lease_seconds * 1000)),))
-        rows = transaction.rows(self.statement("nservicebus/receive_rows", queue=queue), bounds)
-        kept = [row for row in rows if not row[4]]
-        messages = in_order(from_binary_rows(kept))
+        received = from_copied(*transaction.copy_out(self.statement("nservicebus/receive_copied", queue=queue), bounds))
+        messages = in_order(received.messages)
         forwards = ArrowColumn(messages.column("headers")).holds(FORWARD_DESTINATION.encode())
-        return Packed(messages, len(rows) - len(kept), forwards)
+        return ReceivedMany(messages, received.expired, forwards)
 
     def copy_messages(self, transaction: Transaction, queue: QueueTable, rows: Iterable[Row]) -> None:
         """Write messages that never expire by COPY, which computes nothing and is the cheapest way in."""
@@ -112,6 +109,18 @@ class PsycopgPostgreSql(PostgreSql):
         """As `copy_messages`."""
         pieces = copied_columns(new_row_id_bytes(len(headers)), headers.array, bodies.array)
         transaction.copy_in(self.statement(f"{queue.layout}/copy", queue=queue), ahead(pieces))
+
+    def copy_staged(
+        self,
+        transaction: Transaction,
+        command: Command,
+        common: tuple[str, str, int],
+        headers: ArrowColumn[str],
+        bodies: ArrowColumn[bytes],
+    ) -> None:
+        """As `copy_messages`."""
+        ids, values = new_row_id_bytes(len(headers)), staged_values(*common)
+        transaction.copy_in(command, ahead(copied_columns(ids, headers.array, bodies.array, *values)))
 
 
 def _packed(rows: Sequence[Row]) -> tuple[Any, ...]:

@@ -1,6 +1,0 @@
--- One part of a claim, in order, as claim_read_packed.sql has it but a row a message, for a driver that takes bytes as they come.
--- Parameters: whether bodies are wanted (1 or 0), claim id, first and last seq.
-SELECT uuid_send(m.id), m.seq, convert_to(m.headers, 'UTF8'), CASE WHEN wanted.body = 1 THEN m.body END
-FROM (SELECT CAST(? AS integer) AS body) AS wanted, {claimed} AS m
-WHERE m.claim_id = CAST(? AS uuid) AND m.seq BETWEEN ? AND ?
-ORDER BY m.seq
