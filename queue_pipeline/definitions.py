@@ -6,8 +6,11 @@ from pathlib import Path
 
 import dagster as dg
 
+from queue_pipeline.loading import uncollected
+
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """The project's definitions."""
-    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+    with uncollected():
+        return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
