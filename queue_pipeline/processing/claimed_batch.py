@@ -13,8 +13,9 @@ import pyarrow.json as pj
 
 from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.header_kinds import columns_by_kind
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.arrow_column import ArrowColumn
+from queue_pipeline.transport.arrow_column import any_holds
 from queue_pipeline.transport.claim import Claim, ranges
 from queue_pipeline.transport.claim_reader import ClaimReader, Part
 from queue_pipeline.transport.open_batch import OpenBatch
@@ -78,7 +79,7 @@ class ClaimedBatch:
     def came_back(self) -> list[tuple[int, int]]:
         """Messages that failed before and came back after a delay, as ranges of row versions."""
         wanted = wire.quote(wire.RETRIES)
-        if not any(ArrowColumn(chunk).holds(wanted.encode()) for chunk in self.messages["headers"].chunks):
+        if not any_holds(self.messages["headers"], wanted.encode()):
             return []
         marked = pc.match_substring(self.messages["headers"], wanted)
         if not pc.any(marked).as_py():
@@ -174,9 +175,13 @@ def prepare(part: Any) -> tuple[pa.RecordBatch, list[Unreadable]]:
 def header_columns(texts: Array, names: Sequence[str]) -> dict[str, Array] | None:
     """Some headers of many rows as columns, null where a row has none; None if each text has to be looked at.
 
-    All are parsed as one document: what begins and ends with a brace and holds nothing but strings cannot run into its
-    neighbour unnoticed, for their number tells. Whatever Arrow's parser makes a fuss about is left to Python's.
+    Texts that look alike are not parsed at all. Others are parsed as one document: what begins and ends with a brace
+    and holds nothing but strings cannot run into its neighbour unnoticed, for their number tells. Whatever Arrow's
+    parser makes a fuss about is left to Python's.
     """
+    alike = columns_by_kind(texts, names)
+    if alike is not None:
+        return alike
     if not len(texts) or pc.any(pc.match_substring_regex(texts, _SUSPECT)).as_py():
         return None
     whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), pa.concat_arrays([texts]))

@@ -10,24 +10,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.known_schemas import schema_of
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
-from queue_pipeline.processing.outcomes import OUTCOME, Append, Merge, Outcome, Results
+from queue_pipeline.processing.outcomes import OUTCOME, OUTCOME_FIELDS, Append, Merge, Outcome, Results
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.stable_names import stable_names
 from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import TransactionMode
 
-SEND_COLUMNS = (
-    "destination",
-    "body",
-    "message_type",
-    "headers",
-    "delay",
-    "time_to_live",
-    "ordinal",
-    "error",
-    "error_type",
-)
+SEND_COLUMNS = tuple(name for name in OUTCOME_FIELDS if name not in ("reply", "code", "event"))
 REPLY_COLUMNS = (*SEND_COLUMNS, "code")
 EVENT_COLUMNS = ("body", "headers", "time_to_live", "ordinal", "error", "error_type")
 RELATIONS = (ORIGIN, "id")
@@ -90,7 +81,7 @@ def _outcomes(pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, wh
     """One returned frame as rows of (origin, outcome)."""
     if not isinstance(frame, DataFrame):
         raise _wrong(pipeline, f"{where} is {type(frame).__name__}, not a DataFrame")
-    schema = frame.schema
+    schema = schema_of(frame)
     types = {field.name: field.dataType for field in schema.fields}
     plain = REPLY_COLUMNS if fixed.reply else SEND_COLUMNS if fixed.event is None else EVENT_COLUMNS
     allowed = (*RELATIONS, *((OUTCOME,) if OUTCOME in types and fixed.event is None else plain))

@@ -178,8 +178,12 @@ class Drain:
         return at_work < places
 
     def _take(self) -> Claim | None:
-        most = self._opened.first_messages if self._opened is not None else None
-        return take_batch(self._pipeline, self._transport, self._owner, most)
+        if self._opened is None:
+            return take_batch(self._pipeline, self._transport, self._owner)
+        claim = take_batch(self._pipeline, self._transport, self._owner, self._opened.first_messages)
+        if claim is not None:
+            self._opened.saw(claim.first_row_version + claim.messages - 1)
+        return claim
 
     def _finish_some(self, heartbeat: Heartbeat) -> list[Claim]:
         """Wait for the next attempts to end; returns what is to be tried next, oldest first."""

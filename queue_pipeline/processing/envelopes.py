@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.header_columns import header_texts
 from queue_pipeline.processing.result_ids import number_results, result_ids
@@ -71,9 +71,12 @@ class Sorted:
     failures: Sequence[Failed]
 
 
-def sort_outcomes(outcomes: Table) -> Sorted:
-    """Tell sends from failures. A message that fails is not half processed: nothing else is sent for it."""
-    rows = _in_order(_flat(outcomes))
+def sort_outcomes(rows: Table) -> Sorted:
+    """Tell sends from failures, of results as `origins` has them.
+
+    A message that fails is not half processed: nothing else is sent for it.
+    """
+    rows = _in_order(rows)
     unanswerable = pc.and_(rows["reply"], pc.is_null(rows["destination"]))
     error = pc.if_else(unanswerable, pc.coalesce(rows["error"], pa.scalar(NO_REPLY_ADDRESS)), rows["error"])
     failing = pc.is_valid(error)
@@ -124,34 +127,36 @@ def _envelopes(sends: Table, sending: Sending) -> list[ReadyMessages]:
         if pc.any(later).as_py():
             parts = [(rows.filter(pc.invert(later)), False), (rows.filter(later), True)]
         # Results are numbered before they are parted: a message may have one now and one later for the same queue.
-        ids = _result_ids(pa.concat_tables([part for part, _ in parts]).combine_chunks(), queue, sending)
+        ids = _result_ids(pa.concat_tables([part for part, _ in parts]).combine_chunks(), queue, sending).array
         for part, delayed in parts:
             if part.num_rows:
-                ready.append(_messages(part.combine_chunks(), ids[: part.num_rows], queue, delayed, sending))
-                ids = ids[part.num_rows :]
+                own = ArrowColumn[str](ids.slice(0, part.num_rows))
+                ready.append(_messages(part.combine_chunks(), own, queue, delayed, sending))
+                ids = ids.slice(part.num_rows)
     return ready
 
 
-def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
-    ids, ordinals, bodies = (rows[name].combine_chunks() for name in ("id", "ordinal", "body"))
-    return result_ids(ids.to_pylist(), sending.pipeline, queue, number_results(ids, ordinals, bodies))
+def _result_ids(rows: Table, queue: str, sending: Sending) -> ArrowColumn[str]:
+    ids, ordinals, bodies, versions = (rows[name].combine_chunks() for name in ("id", "ordinal", "body", "row_version"))
+    # Where each message has one result, there is nothing to be told apart.
+    alone = is_rising(versions)
+    numbers = pc.fill_null(ordinals, 0).to_pylist() if alone else number_results(ids, ordinals, bodies)
+    return result_ids(ids, sending.pipeline, queue, numbers)
 
 
-def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
+def _messages(rows: Table, message_ids: ArrowColumn[str], queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
     """The messages of one queue."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     milliseconds = _milliseconds(columns, queue, delayed, sending)
     control = columns["code"].is_valid() if columns["code"].null_count < rows.num_rows else None
     headers = header_texts(
         {
-            wire.MESSAGE_ID: pa.array(message_ids, pa.string()),
+            wire.MESSAGE_ID: message_ids.array,
             wire.CORRELATION_ID: pc.coalesce(columns["correlation_id"], columns["message_id"]),
             wire.CONVERSATION_ID: pc.coalesce(columns["conversation_id"], columns["message_id"]),
             wire.RELATED_TO: columns["message_id"],
             wire.ENCLOSED_MESSAGE_TYPES: _unless(control, _message_types(columns, queue, sending)),
-            wire.MESSAGE_INTENT: pc.if_else(
-                columns["reply"], "Reply", pc.if_else(pc.is_valid(columns["event"]), INTENT, "Send")
-            ),
+            wire.MESSAGE_INTENT: _intent(columns),
             **_lifetime(milliseconds, queue, delayed, sending),
             **_control(control, columns),
             **_saga(columns),
@@ -177,6 +182,12 @@ def _milliseconds(columns: Mapping[str, Any], queue: str, delayed: bool, sending
     declared = sending.times_to_live.get(queue)
     otherwise = NEVER_EXPIRES if declared is None else round(declared * 1000)
     return list(pc.fill_null(columns["time_to_live"], otherwise).to_pylist())
+
+
+def _intent(columns: Mapping[str, Any]) -> Any:
+    if columns["event"].null_count == len(columns["event"]) and not pc.any(columns["reply"]).as_py():
+        return "Send"
+    return pc.if_else(columns["reply"], "Reply", pc.if_else(pc.is_valid(columns["event"]), INTENT, "Send"))
 
 
 def _message_types(columns: Mapping[str, Any], queue: str, sending: Sending) -> Any:
@@ -215,7 +226,7 @@ def _lifetime(times: Sequence[int], queue: str, delayed: bool, sending: Sending)
         moments = [wire.format_timestamp(sending.now + timedelta(milliseconds=time)) for time in times]
         forward = sending.canonical.get(queue, queue)
         return {wire.DELIVER_AT: pa.array(moments, pa.string()), wire.FORWARD_DESTINATION: forward}
-    if all(time == NEVER_EXPIRES for time in times):
+    if set(times) <= {NEVER_EXPIRES}:
         return {}
     spans = [None if time == NEVER_EXPIRES else wire.format_time_span(timedelta(milliseconds=time)) for time in times]
     return {wire.TIME_TO_BE_RECEIVED: pa.array(spans, pa.string())}
@@ -237,38 +248,9 @@ def _in_order(rows: Table) -> Table:
     return rows.take(np.argsort(versions, kind="stable"))
 
 
-def _flat(outcomes: Table) -> Table:
-    """The fields of origin and outcome side by side, with the queue that each result goes to."""
-    origin, outcome = (outcomes[name].combine_chunks() for name in ("origin", "outcome"))
-
-    def of(struct: Any, name: str) -> Any:
-        return pc.struct_field(struct, name)
-
-    reply = pc.fill_null(of(outcome, "reply"), False)
-    columns = {
-        "id": of(origin, "id"),
-        "row_version": of(origin, "row_version"),
-        "message_id": of(origin, "message_id"),
-        "correlation_id": of(origin, "correlation_id"),
-        "conversation_id": of(origin, "conversation_id"),
-        "saga_id": of(origin, "saga_id"),
-        "saga_type": of(origin, "saga_type"),
-        "destination": pc.if_else(reply, of(origin, "reply_to"), of(outcome, "destination")),
-        "reply": reply,
-        **{
-            name: of(outcome, name)
-            for name in (
-                "body",
-                "message_type",
-                "headers",
-                "delay",
-                "time_to_live",
-                "ordinal",
-                "error",
-                "error_type",
-                "code",
-            )
-        },
-        "event": of(outcome, "event"),
-    }
-    return pa.table(columns)
+def is_rising(versions: Array) -> bool:
+    """Whether each number is there, and greater than the one before."""
+    if versions.null_count:
+        return False
+    numbers = versions.to_numpy()
+    return bool((numbers[1:] > numbers[:-1]).all())

@@ -27,6 +27,9 @@ from pyspark.sql.utils import is_remote
 SMALLEST_FILE = 1024 * 1024
 """Fewer bytes are sent along with the query in one piece."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_FOLDER = "queue_pipeline-"
+_FILE = "batch.parquet"
+_VIEW = "queue_pipeline_batch_"
 
 logger = logging.getLogger(__name__)
 _reads_files: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDictionary()
@@ -47,10 +50,16 @@ def handed_over(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
         yield frame
 
 
+def is_handed_over(name: str) -> bool:
+    """Whether this is the name of a batch: of its file, or of its view."""
+    path = Path(name)
+    return name.startswith(_VIEW) or (path.name == _FILE and path.parent.name.startswith(_FOLDER))
+
+
 def _written(rows: pa.Table, stack: contextlib.ExitStack) -> Path | None:
     """A file that is there for as long as the stack; None when there is no room for it, which is no message's fault."""
     try:
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="queue_pipeline-"))) / "batch.parquet"
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_FOLDER))) / _FILE
         _write(rows, path)
     except OSError as error:
         logger.warning("a batch cannot be written to a file and is sent to Spark instead: %s", error)
@@ -90,7 +99,7 @@ def _can_read(spark: SparkSession, frame: DataFrame, rows: int) -> bool:
 @contextlib.contextmanager
 def _sent(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
     # A Connect server unpacks a frame made of data again for every question about it; a view it unpacks once.
-    view = f"queue_pipeline_{uuid.uuid4().hex}"
+    view = f"{_VIEW}{uuid.uuid4().hex}"
     spark.createDataFrame(rows).createTempView(view)
     try:
         yield spark.table(view)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Array
@@ -18,8 +19,7 @@ Value: TypeAlias = Any
 """A text, an array of texts, or None."""
 
 _TEXT = pa.string()
-_PLAIN = r"^[ !#-\[\]-~]*$"
-"""Printable ASCII without quote and backslash: what stands in JSON as it is."""
+_PLAIN = bytes(byte for byte in range(0x20, 0x7F) if chr(byte) not in '"\\/')
 
 
 def header_texts(values: Mapping[str, Value]) -> Array:
@@ -30,16 +30,32 @@ def header_texts(values: Mapping[str, Value]) -> Array:
     """
     constant = {name: value for name, value in values.items() if isinstance(value, str)}
     columns = {name: value for name, value in values.items() if value is not None and not isinstance(value, str)}
-    pieces: list[Any] = [pa.scalar(wire.encode(constant)[:-1])]
+    pieces: list[Any] = []
+    between = wire.encode(constant)[:-1]
     for name, column in columns.items():
-        before = pa.scalar(f",{wire.quote(name)}:" + '"')
-        piece = pc.binary_join_element_wise(before, escaped(column), pa.scalar('"'), pa.scalar(""))
-        pieces.append(pc.fill_null(piece, "") if column.null_count else piece)
-    return pc.binary_join_element_wise(*pieces, pa.scalar("}"), pa.scalar(""))
+        before = f',{wire.quote(name)}:"'
+        if column.null_count:
+            piece = pc.binary_join_element_wise(pa.scalar(before), escaped(column), pa.scalar('"'), pa.scalar(""))
+            pieces += (pa.scalar(between), pc.fill_null(piece, ""))
+            between = ""
+        else:
+            pieces += (pa.scalar(between + before), escaped(column))
+            between = '"'
+    return pc.binary_join_element_wise(*pieces, pa.scalar(between + "}"), pa.scalar(""))
 
 
 def escaped(column: Array) -> Array:
     """Texts as they stand between the quotes of a JSON string."""
-    if pc.all(pc.match_substring_regex(column, _PLAIN)).as_py() is False:
-        return pa.array([None if text is None else wire.escape(text) for text in column.to_pylist()], _TEXT)
-    return pc.replace_substring(column, "/", "\\/")
+    if is_plain(column):
+        return column
+    return pa.array([None if text is None else wire.escape(text) for text in column.to_pylist()], _TEXT)
+
+
+def is_plain(column: Array) -> bool:
+    """Whether texts stand in JSON as they are: printable ASCII without quote, backslash and slash."""
+    _, places, data = column.buffers()
+    if data is None or not len(column):
+        return True
+    offsets = np.frombuffer(places, np.int32)
+    first, last = offsets[column.offset], offsets[column.offset + len(column)]
+    return not np.frombuffer(data, np.uint8)[first:last].tobytes().translate(None, _PLAIN)

@@ -34,6 +34,11 @@ class _LeftInQueue(Exception):
     """Raised to roll back a batch that is to be claimed."""
 
 
+def share(left: int, slots: int, most: int) -> int:
+    """How many of the messages that are left the next batch takes, so that all slots end at about the same time."""
+    return min(most, max(FIRST_MESSAGES, -(-left // slots)))
+
+
 class OpenAttempts:
     """Tries the next batch of a queue in an open transaction; safe to use from several threads."""
 
@@ -47,6 +52,10 @@ class OpenAttempts:
         self._is_served = self._may_ever()
         self._is_due = False
         self._has_begun = False
+        self._taken_to = 0
+        """The newest row version that a batch of this run had; batches in several threads may raise it at once, and
+        whichever wins is good enough for a guess.
+        """
 
     @property
     def first_messages(self) -> int | None:
@@ -73,6 +82,10 @@ class OpenAttempts:
             and not any(self._is_large(report) for report in reports)
         )
 
+    def saw(self, row_version: int) -> None:
+        """A batch of this run holds messages up to this one."""
+        self._taken_to = max(self._taken_to, row_version)
+
     def claim_next(self) -> None:
         """Have the next batch claimed: somebody left one behind, or the transform may be slow now."""
         self._is_due = False
@@ -85,10 +98,11 @@ class OpenAttempts:
         batch: ClaimedBatch | None = None
         try:
             with self._transport.open_batches.take(
-                self._queue, self._owner, self._bounds, self._pipeline.lease_seconds
+                self._queue, self._owner, self._next_bounds(), self._pipeline.lease_seconds
             ) as opened:
                 if opened is None:
                     return None
+                self.saw(opened.messages["row_version"][-1].as_py())
                 batch = self._recovery.processor.read_open(opened)
                 if opened.forwards or batch.unreadable or batch.came_back:
                     raise _LeftInQueue
@@ -106,6 +120,12 @@ class OpenAttempts:
         self._recovery.succeeded()
         seconds = report.complete_seconds + time.monotonic() - written
         return Attempted([replace(report, complete_seconds=seconds)])
+
+    def _next_bounds(self) -> Bounds:
+        """A share of what is left, by a guess: gaps between row versions make it too large, which does no harm."""
+        newest = self._transport.open_batches.newest(self._queue)
+        left = 0 if newest is None else newest - self._taken_to
+        return self._bounds._replace(messages=share(left, self._pipeline.slots, self._bounds.messages))
 
     def _go_on_claimed(self, batch: ClaimedBatch, error: Exception) -> Attempted:
         """Claim the messages of a batch that failed, so that the failure is counted and seen to."""

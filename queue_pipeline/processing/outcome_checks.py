@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import pyarrow as pa
 
-from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.envelopes import Sorted
 from queue_pipeline.processing.errors import TransformError
 
 
-def check_origins(pipeline: str, messages: Table, outcomes: Sorted) -> None:
-    """Every result belongs to a message of the batch."""
-    ids = pa.chunked_array([*outcomes.sends["id"].chunks, [failed.id for failed in outcomes.failures]], pa.string())
-    _refuse_strangers(pipeline, ids.filter(pc.invert(pc.is_in(ids, messages["id"]))))
+def strangers(pipeline: str, ids: Array) -> TransformError:
+    """The error of results that relate to these ids, which are of no message of the batch."""
+    named = ids[0].as_py() if len(ids) else "unknown"
+    return TransformError(
+        f"pipeline {pipeline}: {len(ids)} of the transform's results belong to no message of the batch "
+        f"(id {named}); keep origin or id as they are, and take F.min('origin') for a group"
+    )
 
 
 def check_strangers(pipeline: str, outcomes: Sorted, first_row_version: int) -> None:
-    """The same where only a part of the batch is at hand: an origin that was not kept is null, or out of range."""
+    """Refuse strangers where only a part of the batch is at hand: their origin is null, or out of range."""
     versions = pc.fill_null(outcomes.sends["row_version"], -1)
-    _refuse_strangers(pipeline, outcomes.sends["id"].filter(pc.less(versions, first_row_version)))
-    strangers = [failed.id for failed in outcomes.failures if failed.row_version < first_row_version]
-    _refuse_strangers(pipeline, pa.array(strangers, pa.string()))
+    sent = outcomes.sends["id"].filter(pc.less(versions, first_row_version))
+    failed = [failed.id for failed in outcomes.failures if failed.row_version < first_row_version]
+    for ids in (sent, pa.array(failed, pa.string())):
+        if len(ids):
+            raise strangers(pipeline, ids)
 
 
 def check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
@@ -64,12 +68,4 @@ def check_codes(pipeline: str, sends: Table) -> None:
     if both.num_rows:
         raise TransformError(
             f"pipeline {pipeline}: a reply to message {both['id'][0].as_py()} has a code and a body; give one of them"
-        )
-
-
-def _refuse_strangers(pipeline: str, strangers: Any) -> None:
-    if len(strangers):
-        raise TransformError(
-            f"pipeline {pipeline}: {len(strangers)} of the transform's results belong to no message of the batch "
-            f"(id {strangers[0].as_py()}); keep origin or id as they are, and take F.min('origin') for a group"
         )

@@ -20,6 +20,20 @@ from queue_pipeline.transport.publish import NO_DELAY
 
 OUTCOME = "outcome"
 """The column that `each` makes."""
+OUTCOME_FIELDS = (
+    "destination",
+    "reply",
+    "body",
+    "message_type",
+    "headers",
+    "delay",
+    "time_to_live",
+    "ordinal",
+    "error",
+    "error_type",
+    "code",
+    "event",
+)
 
 Text: TypeAlias = "str | Column"
 Seconds: TypeAlias = "float | timedelta | Column"

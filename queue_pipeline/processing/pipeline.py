@@ -69,7 +69,7 @@ class QueuePipeline(BaseModel):
     description: str | None = None
     owners: tuple[str, ...] = ()
 
-    batch_messages: int = Field(default=20_000, ge=1, le=1_000_000)
+    batch_messages: int = Field(default=40_000, ge=1, le=1_000_000)
     batch_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=2 * 1024**3)
     travel: Travel = Field(
         default="auto", description="how batches reach Spark: through the driver, or read and staged by executors"

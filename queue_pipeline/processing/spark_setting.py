@@ -119,6 +119,9 @@ SESSION = {
     # Plans hold their batch; a server that remembered sixteen of them a session would run out of memory.
     "spark.connect.session.planCache.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # On the way to a Python worker Spark would ask for the size of all that it has gathered, row by row, and of structs
+    # that takes as long as they are many. What a task reads and writes is bounded by the part that it was given.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # Spark analyses some queries twice, by its old and its new analyser, and compares them.
     "spark.sql.analyzer.singlePassResolver.dualRunWithLegacy": "false",
     # Batches arrive as local relations; this rule would compute on them while planning, in one thread.

@@ -13,17 +13,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.body.schema import BodySchema, parse_body
 from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
 from queue_pipeline.processing.contract import Returned, returned_by
 from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort_outcomes
-from queue_pipeline.processing.messages_frame import FITS, messages_frame
+from queue_pipeline.processing.messages_frame import FITS, ORIGIN, messages_frame, seen_by_transforms
+from queue_pipeline.processing.origins import narrowed, related
 from queue_pipeline.processing.outcome_checks import (
     check_codes,
     check_events,
     check_lifetimes,
-    check_origins,
     check_outputs,
+    strangers,
 )
 from queue_pipeline.processing.outcomes import Append, Merge
 from queue_pipeline.processing.pipeline import QueuePipeline
@@ -82,10 +84,9 @@ class SparkTransformer:
     def probe(self) -> Exception | None:
         """The error of the transform on a frame without messages, if there is one: no message is at fault of that."""
         try:
-            with messages_frame(self._spark(), _ANY_MESSAGE, 1, self._pipeline.body_schema) as frame:
-                nothing = frame.where(F.lit(False))
-                readable = nothing if self._pipeline.body_schema is None else nothing.drop(FITS)
-                returned = returned_by(self._pipeline, readable)
+            with messages_frame(self._spark(), _ANY_MESSAGE, 1, self._pipeline.body_schema) as messages:
+                nothing = seen_by_transforms(messages.frame.where(F.lit(False)), self._pipeline.body_schema)
+                returned = returned_by(self._pipeline, nothing)
                 for part in (returned.outcomes, *(table.rows for table in returned.tables)):
                     if part is not None:
                         part.toArrow()
@@ -103,11 +104,11 @@ class SparkTransformer:
 
 def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: ClaimedBatch, sending: Sending) -> Transformed:
     """Call the transform and collect its results; raises a TransformError if they cannot be used."""
-    with messages_frame(spark, batch.messages, batch.claim.failures + 1, pipeline.body_schema) as frame:
+    with messages_frame(spark, batch.messages, batch.claim.failures + 1, pipeline.body_schema) as messages:
         bodies = None
-        if pipeline.body_schema is not None:
-            bodies = _Bodies(frame, pipeline.body_schema, batch.messages.num_rows)
-        readable = bodies.readable if bodies else frame
+        if pipeline.body_schema is not None and not messages.all_fit:
+            bodies = _Bodies(messages.frame, pipeline.body_schema, batch.messages.num_rows)
+        readable = bodies.readable if bodies else messages.frame
         returned = returned_by(pipeline, readable)
         # Planning takes longer than computing on a small batch, and one thread a query.
         with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
@@ -125,13 +126,16 @@ class _Bodies:
         self._schema = schema
         self._messages = messages
         self._seen = Observation()
+        if is_remote():
+            # Known here, and otherwise asked of the server, which would analyse the plan for it.
+            frame.__dict__.setdefault("isStreaming", False)
         # Counting also keeps Spark from moving the filter below the parsing, where it would parse everything twice.
         observed = frame.observe(
             self._seen,
             F.count(F.lit(1)).alias("messages"),
             F.count_if(~F.col(FITS)).alias("problems"),
         )
-        self.readable = observed.where(FITS).drop(FITS)
+        self.readable = seen_by_transforms(observed.where(FITS), schema)
 
     def refused(self) -> list[Failed]:
         """The messages that the transform did not see. Asked of Spark unless every message was seen to be good:
@@ -147,7 +151,7 @@ def misfits(frame: DataFrame, schema: BodySchema) -> list[Failed]:
     """The messages of a frame whose bodies do not fit the schema, with what is wrong in words."""
     problem = F.coalesce(parse_body(schema, F.col("body")).problem, F.lit("the body does not fit its schema"))
     refused = frame.where(~F.col(FITS)).select("id", "row_version", "body")
-    rows: Table = refused.select("id", problem.alias("problem"), "row_version").toArrow()
+    rows = collected(refused.select("id", problem.alias("problem"), "row_version"))
     columns = (rows[name].to_pylist() for name in ("id", "problem", "row_version"))
     return [
         Failed(message_id, UNREADABLE_BODY, told, version) for message_id, told, version in zip(*columns, strict=True)
@@ -160,8 +164,12 @@ def _collect(
     """The results as messages."""
     if returned.outcomes is None:
         return [], []
-    outcomes = sort_outcomes(returned.outcomes.toArrow())
-    check_origins(pipeline.name, batch.messages, outcomes)
+    rows = related(collected(narrowed(returned.outcomes)), batch.messages)
+    if rows is None:
+        origins = collected(returned.outcomes.select(f"{ORIGIN}.id", f"{ORIGIN}.row_version"))
+        is_known = pc.is_in(origins["row_version"], batch.messages["row_version"])
+        raise strangers(pipeline.name, origins["id"].filter(pc.invert(is_known)))
+    outcomes = sort_outcomes(rows)
     check_outputs(pipeline.name, [output.queue for output in pipeline.output_queues], outcomes.sends)
     check_events(pipeline.name, sending.events, outcomes.sends)
     check_lifetimes(pipeline.name, outcomes.sends)
@@ -169,11 +177,17 @@ def _collect(
     return envelopes(outcomes.sends, sending), list(outcomes.failures)
 
 
+def collected(frame: DataFrame) -> Table:
+    """The rows of a frame of plain types, as they come: `toArrow` first asks a Connect server for their schema."""
+    unasked = getattr(frame, "_to_table", None) if is_remote() else None
+    return frame.toArrow() if unasked is None else unasked()[0]
+
+
 def table_rows(table: Append | Merge) -> TableRows:
     """Rows for a table of the user's own."""
-    collected = table.rows.toArrow()
-    names = tuple(collected.column_names)
-    columns = [collected.column(name).to_pylist() for name in names]
+    found = collected(table.rows)
+    names = tuple(found.column_names)
+    columns = [found.column(name).to_pylist() for name in names]
     rows = list(zip(*columns, strict=True))
     if isinstance(table, Merge):
         return TableRows(table.table, names, rows, tuple(table.key), tuple(table.add))

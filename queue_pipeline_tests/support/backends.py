@@ -17,6 +17,7 @@ PSYCOPG_TOO = (
     "integration.test_claims",
     "integration.test_connections",
     "integration.test_open_batch",
+    "integration.test_outbox",
     "integration.test_ready",
     "integration.test_receive",
     "integration.test_send",

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from queue_pipeline.defs.orders import orders, price_orders
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processes import Processes, tail
-from queue_pipeline.processing.drain import Drain
+from queue_pipeline.processing.drain import Drain, Drained
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
@@ -35,6 +35,7 @@ from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.errors import DatabaseUnavailableError
 from queue_pipeline_tests.support.command_line import environment
 from queue_pipeline_tests.support.spark_cluster import JAVA_VARIABLE, QUICK
 
@@ -154,7 +155,12 @@ def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:
         executors = Executors(pipeline, transport, lambda: spark.spark_session)
         recovery = Recovery(pipeline, transport, transformer, executors)
         owner = f"run {os.getpid()}"
-        ended = Drain(pipeline, transport, owner, recovery.attempt, slots=pipeline.slots, on_attempt=figures.add).run()
+        drain = Drain(pipeline, transport, owner, recovery.attempt, slots=pipeline.slots, on_attempt=figures.add)
+        try:
+            ended = drain.run()
+        except DatabaseUnavailableError as error:
+            # A server that is still starting refuses the next claim, too.
+            ended = Drained("the database is away", error)
     spark.spark_session.stop()
     failure = type(ended.failure).__name__ if ended.failure else None
     return {

@@ -57,14 +57,18 @@ def test_a_process_that_is_something_else_is_no_server(discovery: Path) -> None:
 
 def test_a_server_is_shown_without_its_token_and_stopped(discovery: Path) -> None:
     with subprocess.Popen(SERVER) as server:
-        record(discovery, server.pid)
-        eventually(warm_spark.find)
-        shown = run("spark", "status")
-        assert f"warm at sc://localhost:15002: process {server.pid}" in shown.out
-        found = run("spark", "status", "--json")
-        assert found.json["server"]["memory_bytes"] > 1_000_000
-        assert TOKEN not in shown.out + found.out
-        assert run("spark", "stop").out == f"stopped Spark, process {server.pid}\n"
+        try:
+            record(discovery, server.pid)
+            eventually(warm_spark.find)
+            shown = run("spark", "status")
+            assert f"warm at sc://localhost:15002: process {server.pid}" in shown.out
+            found = run("spark", "status", "--json")
+            assert found.json["server"]["memory_bytes"] > 1_000_000
+            assert TOKEN not in shown.out + found.out
+            assert run("spark", "stop").out == f"stopped Spark, process {server.pid}\n"
+        finally:
+            # A test that failed would wait for it.
+            server.kill()
     assert server.returncode == -15
     assert warm_spark.find() is None
 

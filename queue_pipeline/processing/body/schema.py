@@ -16,6 +16,7 @@ milliseconds), refuses numbers for text and null where there is a default, and h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyspark.sql.functions as F
@@ -23,6 +24,7 @@ from pydantic import BaseModel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
+from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.body.ddl import parse_ddl
 from queue_pipeline.processing.body.envelope import enveloped, is_one_value
 from queue_pipeline.processing.body.fits import value_fits
@@ -30,12 +32,18 @@ from queue_pipeline.processing.body.misfit import misfit
 from queue_pipeline.processing.body.model import model_shape
 from queue_pipeline.processing.body.payload import payload
 from queue_pipeline.processing.body.problem import value_problem
+from queue_pipeline.processing.body.quick import all_fit, read_quickly
 from queue_pipeline.processing.body.shape import Record, wire_type
 from queue_pipeline.processing.body.sql import bind, when
 from queue_pipeline.processing.body.struct import struct_shape
 from queue_pipeline.transport.errors import ConfigurationError
 
 BodySchema = str | StructType | type[BaseModel]
+
+RECORD = "__record"
+"""A column of bodies that were read before, and are to be checked."""
+CHECKED = "__checked"
+"""The same of bodies that all fit."""
 
 # .NET writers may begin with a byte order mark.
 _TEXT = "CAST(if(startswith(body, X'EFBBBF'), substring(body, 4), body) AS STRING)"
@@ -54,23 +62,38 @@ def check_body_schema(schema: object) -> None:
     _shape(schema)
 
 
-def with_payload(frame: DataFrame, schema: BodySchema) -> DataFrame:
-    """The frame with `payload`, parsed from its column `body`, and `fits`: whether the payload may be used.
+def with_record(messages: Table, schema: BodySchema) -> Table:
+    """The messages with their bodies read by Arrow as a further column, for `with_payload`; as they are if Spark has to
+    read them.
+    """
+    shape = _shape(schema)
+    record = read_quickly(shape, messages["body"])
+    if record is None:
+        return messages
+    return messages.append_column(CHECKED if all_fit(shape, record) else RECORD, record)
+
+
+def with_payload(frame: DataFrame, schema: BodySchema, columns: Sequence[str], read: str | None = None) -> DataFrame:
+    """These columns of the frame, and `payload`, parsed from its column `body`, and `fits`: whether it may be used.
+
+    `read` is the column that `with_record` has added, if it has; what is checked is not asked again whether it `fits`.
 
     This is what every message pays for, so it says no more than yes or no; `parse_body` tells what is wrong with the
     few that do not fit, and costs more.
     """
     shape = _shape(schema)
+    if read == CHECKED:
+        return frame.select(*columns, F.expr(payload(shape, CHECKED)).alias("payload"))
     envelope, value = "__envelope", "get(__envelope.v, 0)"
-    fits = f"is_valid_utf8({_TEXT}) AND {is_one_value(envelope)} AND {value_fits(shape, True, '__record')}"
+    fits = value_fits(shape, True, RECORD)
     # Step by step: what one step makes is computed once, however often the next one uses it. By select: a Connect
-    # server analyses all that is below a withColumn once more for each.
-    return (
-        frame.select("*", F.expr(enveloped(_TEXT, wire_type(shape))).alias(envelope))
-        .select("*", F.expr(value).alias("__record"))
-        .select("*", F.expr(f"coalesce({fits}, false)").alias("fits"))
-        .select("*", F.expr(when("fits", payload(shape, "__record"))).alias("payload"))
-        .drop(envelope, "__record")
+    # server analyses all that is below a withColumn or a drop once more for each.
+    if read is None:
+        fits = f"is_valid_utf8({_TEXT}) AND {is_one_value(envelope)} AND {fits}"
+        parsed = frame.select("*", F.expr(enveloped(_TEXT, wire_type(shape))).alias(envelope))
+        frame = parsed.select("*", F.expr(value).alias(RECORD))
+    return frame.select("*", F.expr(f"coalesce({fits}, false)").alias("fits")).select(
+        *columns, "fits", F.expr(when("fits", payload(shape, RECORD))).alias("payload")
     )
 
 

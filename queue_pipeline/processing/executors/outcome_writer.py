@@ -12,6 +12,7 @@ from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort
 from queue_pipeline.processing.executors.outbox_writer import OutboxWriter
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
+from queue_pipeline.processing.origins import flat
 from queue_pipeline.processing.outcome_checks import (
     check_codes,
     check_events,
@@ -52,7 +53,7 @@ def outcome_messages(
     rows: Table, claim: Claim, sending: Sending, outputs: Sequence[str] | None
 ) -> tuple[Sequence[ReadyMessages], Sequence[Failed]]:
     """The envelopes of a partition, and which messages failed; all results of a message are in it."""
-    outcomes = sort_outcomes(rows)
+    outcomes = sort_outcomes(flat(rows))
     check_strangers(sending.pipeline, outcomes, claim.first_row_version)
     if outputs is not None:
         check_outputs(sending.pipeline, outputs, outcomes.sends)

@@ -24,7 +24,7 @@ from queue_pipeline.processing.executors.manifest import Manifest
 from queue_pipeline.processing.executors.narrow import is_narrow, physical_plan
 from queue_pipeline.processing.executors.own_errors import own_errors
 from queue_pipeline.processing.executors.settings import executor_settings
-from queue_pipeline.processing.messages_frame import FITS, ORIGIN, described
+from queue_pipeline.processing.messages_frame import FITS, ORIGIN, described, seen_by_transforms
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.transforming import misfits, table_rows
 from queue_pipeline.transport import QueueTransport
@@ -153,7 +153,7 @@ class _Batch:
             F.percentile_approx(sent, [step / QUANTILES for step in range(QUANTILES + 1)], _ACCURACY).alias("times"),
             F.min(F.when(F.col("enqueued").isNotNull(), F.struct(sent.alias("sent"), "id"))).alias("oldest"),
         )
-        self.readable = observed.where(is_good & fits).drop(PROBLEM, FITS)
+        self.readable = seen_by_transforms(observed.where(is_good & fits), self._schema)
 
     def was_written(self, plan: str) -> None:
         """Take the counts, if they were made: a transform may have looked at nothing, and then nobody counted."""

@@ -321,7 +321,7 @@ def test_a_batch_that_is_processed_again_sends_the_same_ids(transport, spark):
     with pytest.raises(ClaimLostError):
         process(transport, spark, declare(transaction_mode="receive_only", transform=adopt_meanwhile), claim)
     transport.claims.release_owner("me again")
-    expected = result_ids([shown.id for shown in claimed], "orders", "billing", [0, 0, 0])
+    expected = list(result_ids([shown.id for shown in claimed], "orders", "billing", [0, 0, 0]))
     report = process(transport, spark, pipeline)
     assert report.attempt >= 3
     ids = [shown.headers[wire.MESSAGE_ID] for shown in transport.show("billing", 100)]

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from queue_pipeline_tests.support.backends import Backend
-from queue_pipeline_tests.support.killed_run import KILLED, OPEN_STEPS, Children, kinds
-from queue_pipeline_tests.support.killed_shop import Shop
-
-
-@pytest.fixture(scope="module")
-def children() -> Iterator[Children]:
-    with Children() as children:
-        yield children
-
-
-@pytest.fixture
-def shop(backend: Backend) -> Shop:
-    return Shop(backend)
+from queue_pipeline_tests.support.killed_run import KILLED, OPEN_STEPS, kinds
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["first", "second"])

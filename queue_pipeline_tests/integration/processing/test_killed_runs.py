@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.killed_run import KILLED, STEPS, Children, kinds
 from queue_pipeline_tests.support.killed_shop import Shop
-
-
-@pytest.fixture(scope="module")
-def children() -> Iterator[Children]:
-    with Children() as children:
-        yield children
-
-
-@pytest.fixture
-def shop(backend: Backend) -> Shop:
-    return Shop(backend)
 
 
 @pytest.mark.parametrize("step", STEPS, ids=kinds())

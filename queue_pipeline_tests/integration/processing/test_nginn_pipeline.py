@@ -177,7 +177,7 @@ def test_from_one_nginn_queue_to_another(backend, transport, spark):
     assert {(row.from_endpoint, row.to_endpoint, row.correlation_id) for row in found} == {
         (ORDERS, INVOICES, "the order")
     }
-    expected = result_ids(claimed, "orders", INVOICES, [0, 0])
+    expected = list(result_ids(claimed, "orders", INVOICES, [0, 0]))
     assert sorted(row.unique_id for row in found) == sorted(one.replace("-", "") for one in expected)
     # A body that has a type keeps it, whatever the queue declares.
     assert {json.loads(row.msg_text)["$type"] for row in found} == {ORDER}

@@ -186,6 +186,8 @@ class World:
         """Somebody puts a batch back into the queue."""
         if claim := self._pick_held(which):
             assert self.transport.claims.give_back(claim) == claim.messages
+            # Failures are counted with the claim, and that is gone.
+            self.uncounted += claim.failures
             self.stale.append(claim)
 
     def split(self, which: int, keep: int) -> None:

@@ -1,6 +1,8 @@
 """The contract of a transform, with a real Spark over batches that are made by hand."""
 
 import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -282,6 +284,29 @@ def test_good_bodies_are_not_asked_for_again_and_a_batch_of_bad_ones_sends_nothi
     assert (sent(nothing), len(nothing.failures)) == ([], 2)
 
 
+def test_rows_for_own_tables_hold_values_of_the_types_that_tables_take(spark):
+    columns = {
+        "day": ("date '2026-03-04'", date(2026, 3, 4)),
+        "moment": ("timestamp '2026-03-04 12:00:01.5Z'", datetime(2026, 3, 4, 12, 0, 1, 500_000, UTC)),
+        "local": ("timestamp_ntz '2026-03-04 12:00:01'", datetime(2026, 3, 4, 12, 0, 1)),
+        "price": ("cast(12.30 as decimal(12,2))", Decimal("12.30")),
+        "large": ("9007199254740993L", 9007199254740993),
+        "ratio": ("0.5D", 0.5),
+        "name": ("'ä'", "ä"),
+        "bytes": ("X'00ff'", b"\x00\xff"),
+        "yes": ("true", True),
+        "nothing": ("cast(null as string)", None),
+    }
+
+    def transform(messages):
+        rows = messages.select(*(F.expr(text).alias(name) for name, (text, _) in columns.items()))
+        return Results(messages.select("origin", x()), tables=[Append("seen", rows)])
+
+    (seen,) = run(spark, transform, numbered(1), transaction_mode="transaction_scope").tables
+    assert seen.columns == tuple(columns)
+    assert seen.rows == [tuple(value for _, value in columns.values())]
+
+
 def test_rows_for_own_tables_come_with_the_results_in_transaction_scope(spark):
     def totals(messages):
         sums = messages.agg(F.lit("all").alias("name"), F.sum(number()).alias("total"))
@@ -362,7 +387,9 @@ def test_a_destination_has_to_be_named_and_known(spark):
 def test_a_result_that_belongs_to_no_message_of_the_batch_is_an_error(spark):
     for transform in (
         lambda messages: messages.select(F.lit("foreign").alias("id"), x()),
-        lambda messages: messages.select(F.col("origin").withField("id", F.lit("foreign")).alias("origin"), x()),
+        lambda messages: messages.select(
+            F.col("origin").withField("id", F.lit("foreign")).withField("row_version", F.lit(-7)).alias("origin"), x()
+        ),
         lambda messages: Results(failures=messages.select(F.lit("foreign").alias("id"), F.lit("no").alias("error"))),
     ):
         with pytest.raises(

@@ -17,6 +17,7 @@ from queue_pipeline.processing.envelopes import (
 )
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.executors.outcome_writer import outcome_messages, plain_sending
+from queue_pipeline.processing.origins import flat
 from queue_pipeline.processing.result_ids import result_ids
 from queue_pipeline.transport import Claim
 from queue_pipeline.transport import headers as wire
@@ -76,6 +77,10 @@ def reply(**fields):
 
 def outcomes(*pairs):
     origins, results = zip(*pairs, strict=True) if pairs else ((), ())
+    return flat(rows_of(origins, results))
+
+
+def rows_of(origins, results):
     return pa.table({"origin": pa.array(origins, ORIGIN), "outcome": pa.array(results, OUTCOME)})
 
 
@@ -292,7 +297,7 @@ def test_an_event_of_a_message_that_fails_is_not_published():
 def test_a_program_without_a_pipeline_has_declared_no_event_and_publishes_none():
     claim = Claim("c", "orders", "me", 1, 1, 0, 1)
     with pytest.raises(TransformError, match=r"publishes Shop\.A, which is not among .*\(nothing\)"):
-        outcome_messages(outcomes((message(), event())), claim, plain_sending(claim), None)
+        outcome_messages(rows_of([message()], [event()]), claim, plain_sending(claim), None)
 
 
 # --- order -------------------------------------------------------------------------------------------------
