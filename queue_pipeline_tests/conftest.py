@@ -41,6 +41,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(fixture, names(metafunc.module.__name__), indirect=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who shares what takes long to start, for several processes: one Spark server, one cluster, else a module."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    if "spark_settings" in getattr(item, "fixturenames", ()):
+        return "spark"
+    folders = item.path.relative_to(Path(__file__).parent).parts
+    return folders[0] if folders[0] == "cluster" else "/".join(folders)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresCluster]:
     with PostgresCluster(settings={"max_connections": "300"}, driver=chosen_driver()) as cluster:
