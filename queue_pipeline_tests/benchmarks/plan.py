@@ -30,8 +30,8 @@ class Plan:
     warm_up_rows: int = 10_000
     spark_warm_ups: int = 2
     """How often all rows go through Spark by each way before anything counts."""
-    pipeline_warm_ups: int = 0
-    """How often more by the driver's way, where the rows are few: Java's compiler needs some hundred thousand."""
+    pipeline_warm_ups: int = 8
+    """How often more by the driver's way: Java's compiler needs a million messages, as a server that stays up gets."""
     single_rows: int = 5_000
     """Messages of a consumer that takes them one by one, for each process."""
     pgqueuer_rows: int = 10_000
@@ -59,14 +59,14 @@ def make_plan(*, quick: bool, rows: int | None = None) -> Plan:
         rounds=2,
         peeks=100,
         side_rounds=1,
-        pipeline_warm_ups=2,
+        pipeline_warm_ups=4,
         single_rows=700,
         pgqueuer_rows=2_500,
         procrastinate_rows=400,
         body_bytes=10 * 1024 * 1024,
         receiver_rows=20_000,
         executor_backlogs=(),
-        latency_warm_up=3,
+        latency_warm_up=1,
         latency_rounds=1,
     )
 
