@@ -10,7 +10,7 @@ from queue_pipeline.processing.batch_context import BatchContext
 from queue_pipeline.processing.batch_report import BatchReport, Clock, due_seconds, executors_report
 from queue_pipeline.processing.claimed_batch import read_rows
 from queue_pipeline.processing.envelopes import Sending
-from queue_pipeline.processing.executors.confirmation_writer import Confirming
+from queue_pipeline.processing.executors.confirmations import Confirming
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.failed_copies import reasons_of
 from queue_pipeline.transport import headers as wire

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -39,6 +40,8 @@ def spark_config(setting: str | None = None, environment: Mapping[str, str] | No
     environment = os.environ if environment is None else environment
     chosen = setting or environment.get(ENVIRONMENT_VARIABLE) or DEFAULT
     properties = {**_properties_of(chosen), **further_properties(environment.get(PROPERTIES_VARIABLE) or "")}
+    if _runs_here(properties) and environment.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
+        properties = {**WORKERS, **properties}
     if LOOPBACK.items() <= properties.items() and not _chooses_collector(environment, properties):
         return {**COLLECTOR, **properties}
     return properties
@@ -104,6 +107,11 @@ def _properties_of(chosen: str) -> dict[str, str]:
     return {**SESSION, **driver, "spark.master": master, "spark.app.name": "queue_pipeline"}
 
 
+def _runs_here(properties: Mapping[str, str]) -> bool:
+    """Whether tasks run on this machine, in workers of this program's own Python unless somebody names another."""
+    return properties.get("spark.master", properties.get("spark.remote", "")).startswith("local")
+
+
 def _stays_here(master: str) -> bool:
     """Whether executors reach the driver by the loopback address."""
     if master.startswith("local"):
@@ -134,6 +142,9 @@ DRIVER = {
 COLLECTOR = {
     # Batches are large arrays that live for a second: a collector that runs beside the work spends more on them.
     "spark.driver.defaultJavaOptions": "-XX:+UseParallelGC",
+}
+WORKERS = {
+    "spark.python.daemon.module": "queue_pipeline.processing.executors.daemon",
 }
 LOOPBACK = {
     # Spark's UI would listen on every address of the machine, whatever the driver is bound to.

@@ -6,7 +6,6 @@ exactly the piles that were reported to it, row for row, and drops the rest.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -68,24 +67,6 @@ class Outbox:
             return
         rows = self._sender.stored_rows(transaction, shipment)
         dialect.insert(transaction, self._statement("outbox_stage", claim), rows, common)
-
-    def keep_manifest(self, claim: Claim, job: str, manifest: str) -> None:
-        """Keep what the tasks of a job reported, for the process that will complete the claim."""
-        command = self._statement("outbox_manifest", claim)
-
-        def write(transaction: Transaction) -> None:
-            transaction.execute(command, (claim.claim_id, job, str(uuid.uuid4()), manifest))
-            self._hold(transaction, claim)
-
-        self._database.run(write)
-
-    def manifest(self, claim: Claim, job: str) -> str:
-        """What the tasks of a job reported."""
-        command = self._statement("outbox_manifest_read", claim)
-        rows = self._database.run(lambda own: own.rows(command, (claim.claim_id, job)), write=False)
-        if not rows:
-            raise _missing(claim, f"the manifest of job {job}")
-        return str(rows[0][0])
 
     def abandon(self, claim: Claim) -> int:
         """Drop all that was staged for a claim, if the caller still holds it; returns how many rows there were."""

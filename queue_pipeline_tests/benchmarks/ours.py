@@ -23,7 +23,7 @@ ORDER = (
     "`order` bigint NOT NULL, customer string NOT NULL, placed string, note string, "
     "lines array<struct<sku: string, quantity: int, price: double>>"
 )
-LARGEST_EXECUTOR_BATCH = 100_000
+LARGEST_EXECUTOR_BATCH = 50_000
 OWNER = "bench"
 
 

@@ -85,8 +85,6 @@ def test_a_task_that_outlived_its_claim_stages_nothing(backend, transport, claim
     taken = transport.claims.adopt(claim, "somebody else")
     with pytest.raises(ClaimLostError):
         transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
-    with pytest.raises(ClaimLostError):
-        transport.outbox.keep_manifest(claim, "job", "{}")
     assert staged(backend, transport) == 0
     transport.claims.complete(taken)
     with pytest.raises(ClaimLostError):
@@ -182,10 +180,7 @@ def test_a_crash_of_the_database_empties_the_outbox_and_completes_nothing():
         transport.send("orders", [new_message(str(number)) for number in range(10)])
         claim = transport.claim("orders", "me", 100)
         piles = transport.outbox.stage(claim, "job.0.1", [results(0, 10)])
-        transport.outbox.keep_manifest(claim, "job", "{}")
         cluster.restart("immediate")
-        with pytest.raises(StagedLostError):
-            transport.outbox.manifest(claim, "job")
         with pytest.raises(StagedLostError, match="10 of 10 messages for billing"):
             transport.claims.complete(claim, staged=piles)
         piles = transport.outbox.stage(claim, "job.0.2", [results(0, 10)])

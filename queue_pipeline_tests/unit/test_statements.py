@@ -235,8 +235,6 @@ PARAMETERS = {
     "nservicebus/take_delayed": 1,
     "outbox_abandon": 3,
     "outbox_clear": 1,
-    "outbox_manifest": 4,
-    "outbox_manifest_read": 2,
     "outbox_stage": 7,
     "pause_add": 3,
     "pause_remove": 1,

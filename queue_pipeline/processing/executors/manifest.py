@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 from pyspark.sql.datasource import WriterCommitMessage
@@ -29,9 +29,10 @@ class Manifest(BaseModel):
     failures: list[Failed]
 
     @staticmethod
-    def of(reports: Sequence[TaskReport]) -> Manifest:
-        """The manifest of a job's tasks."""
+    def of(reports: Iterable[TaskReport | Manifest]) -> Manifest:
+        """The manifest of a job's tasks, or of manifests of some of them each."""
+        told = list(reports)
         return Manifest(
-            piles=[pile for report in reports for pile in report.piles],
-            failures=[failed for report in reports for failed in report.failures],
+            piles=[pile for report in told for pile in report.piles],
+            failures=[failed for report in told for failed in report.failures],
         )

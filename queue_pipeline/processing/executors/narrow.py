@@ -20,6 +20,7 @@ NARROW = frozenset(
         "MapInPandas",
         "Project",
         "PythonMapInArrow",
+        "Range",
         "RowToColumnar",
     }
 )

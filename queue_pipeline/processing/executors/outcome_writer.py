@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSourceArrowWriter
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort_outcomes
-from queue_pipeline.processing.executors.outbox_writer import OutboxWriter
+from queue_pipeline.processing.executors.attempts import abandon, stage_partition
+from queue_pipeline.processing.executors.completion import complete_staged
+from queue_pipeline.processing.executors.manifest import Manifest, TaskReport
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.origins import flat
@@ -26,27 +31,30 @@ from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.ready import ReadyMessages
 
 
-class OutcomeWriter(OutboxWriter):
-    """Writes rows of (origin, outcome)."""
+class OutcomeWriter(DataSourceArrowWriter):
+    """Writes rows of (origin, outcome), and completes their claim with them.
 
-    def __init__(
-        self,
-        settings: ExecutorSettings,
-        claim: Claim,
-        job: str,
-        sending: Sending,
-        outputs: Sequence[str] | None,
-        *,
-        completes: bool,
-    ) -> None:
-        """`outputs` are the queues that may be sent to, any if there are none."""
-        super().__init__(settings, claim, job, completes=completes)
-        self._sending = sending
-        self._outputs = outputs
+    `write` runs in the executors, `commit` and `abort` in a process of their own beside Spark's driver.
+    """
 
-    def messages(self, rows: Table) -> tuple[Sequence[ReadyMessages], Sequence[Failed]]:
-        """The envelopes of a partition."""
-        return outcome_messages(rows, self._claim, self._sending, self._outputs)
+    def __init__(self, settings: ExecutorSettings, claim: Claim, job: str) -> None:
+        self._settings = settings
+        self._claim = claim
+        self._job = job
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:  # type: ignore[override]
+        """Stage a partition, all or none."""
+        messages = partial(outcome_messages, claim=self._claim, sending=plain_sending(self._claim), outputs=None)
+        return stage_partition(self._settings, self._claim, self._job, iterator, messages)
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        """Send what successful attempts staged and end the claim."""
+        reports = [report for report in messages if report is not None]
+        complete_staged(self._settings.open(), self._claim, Manifest.of(reports))
+
+    def abort(self, messages: Sequence[Any]) -> None:
+        """Drop what was staged."""
+        abandon(self._settings.open(), self._claim)
 
 
 def outcome_messages(

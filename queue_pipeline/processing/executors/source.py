@@ -10,10 +10,8 @@ Example::
 
 from __future__ import annotations
 
-import pickle
-import threading
 import uuid
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
@@ -21,12 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource
 
-from queue_pipeline.processing.envelopes import Sending
+from queue_pipeline.processing.executors.attempts import new_job
 from queue_pipeline.processing.executors.claim_source_reader import ClaimSourceReader
 from queue_pipeline.processing.executors.columns import COLUMNS, PROBLEM
-from queue_pipeline.processing.executors.confirmation_writer import ConfirmationWriter, Confirming
-from queue_pipeline.processing.executors.outbox_writer import OutboxWriter
-from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter, check_outcome_schema, plain_sending
+from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter, check_outcome_schema
 from queue_pipeline.processing.executors.settings import ExecutorSettings, executor_settings
 from queue_pipeline.processing.executors.stream_reader import QueueStreamReader, StreamOptions
 from queue_pipeline.processing.executors.stream_writer import StreamOutcomeWriter
@@ -36,13 +32,7 @@ from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
 
 FORMAT = "sql_queue"
-CLAIM, JOB, SENDING, OUTPUTS, CONFIRMING = "claim", "job", "sending", "outputs", "confirming"
-STREAM = "stream"
-
-_V = TypeVar("_V")
-# The session is kept beside the name: another one in its place in memory would not know it.
-_formats: dict[tuple[int, bytes], tuple[str, SparkSession]] = {}
-_registering = threading.Lock()
+CLAIM, STREAM = "claim", "stream"
 
 
 class QueueSource(DataSource):
@@ -51,12 +41,11 @@ class QueueSource(DataSource):
     settings: ClassVar[ExecutorSettings]
     instance: ClassVar[str]
     """Tells a stream from what an earlier start left of it: claims are held under this name."""
-    format: ClassVar[str] = FORMAT
 
     @classmethod
     def name(cls) -> str:
         """What it is called in `format(...)`."""
-        return cls.format
+        return FORMAT
 
     def schema(self) -> str:
         """Every column that a claim has; `spark.read.schema(...)` asks for fewer."""
@@ -66,24 +55,24 @@ class QueueSource(DataSource):
         """Reads the claim of the option `claim`."""
         return ClaimSourceReader(self.settings, self._claim(), schema)
 
-    def writer(self, schema: T.StructType, overwrite: bool) -> OutboxWriter:
-        """Stages results; the job's end completes the claim, or with the option `job` keeps a manifest under it."""
+    def writer(self, schema: T.StructType, overwrite: bool) -> OutcomeWriter:
+        """Stages results; the job's end completes the claim with them."""
         if overwrite:
             raise ConfigurationError('a queue cannot be overwritten; write with mode("append")')
-        claim, job = self._claim(), self.options.get(JOB)
-        if CONFIRMING in self.options:
-            return ConfirmationWriter(self.settings, claim, job or "", _read(Confirming, self.options, CONFIRMING))
+        claim = self._claim()
         check_outcome_schema(schema)
-        sending = _read(Sending, self.options, SENDING) if SENDING in self.options else plain_sending(claim)
-        outputs = _read(list[str], self.options, OUTPUTS) if OUTPUTS in self.options else None
-        return OutcomeWriter(self.settings, claim, job or new_job(), sending, outputs, completes=job is None)
+        return OutcomeWriter(self.settings, claim, new_job())
 
     def _claim(self) -> Claim:
         if CLAIM not in self.options:
             raise ConfigurationError(
                 f'format("{FORMAT}") needs .option("claim", claim_option(claim)), of a claim from transport.claim(...)'
             )
-        return _read(Claim, self.options, CLAIM)
+        try:
+            return TypeAdapter(Claim).validate_json(self.options[CLAIM])
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"]
+            raise ConfigurationError(f"the option {CLAIM} of {FORMAT} cannot be read: {problem}") from None
 
     def streamReader(self, schema: T.StructType) -> QueueStreamReader:
         """Reads the queue of the option `queue`, a claim a micro-batch."""
@@ -112,22 +101,7 @@ class QueueSource(DataSource):
 
 def register(spark: SparkSession, transport: QueueTransport) -> None:
     """Make `format("sql_queue")` mean the queues of this transport's database, in this session."""
-    _register(spark, executor_settings(transport), FORMAT)
-
-
-def private_format(spark: SparkSession, settings: ExecutorSettings) -> str:
-    """A name of this session's for these settings alone: batches of several pipelines may be in work at once."""
-    key = (id(spark), pickle.dumps(settings))
-    with _registering:
-        if key not in _formats:
-            name = f"{FORMAT}_{uuid.uuid4().hex[:8]}"
-            _register(spark, settings, name)
-            _formats[key] = (name, spark)
-        return _formats[key][0]
-
-
-def _register(spark: SparkSession, settings: ExecutorSettings, name: str) -> None:
-    knows = {"settings": settings, "format": name, "instance": uuid.uuid4().hex[:8]}
+    knows = {"settings": executor_settings(transport), "instance": uuid.uuid4().hex[:8]}
     spark.dataSource.register(type("QueueSource", (QueueSource,), knows))
 
 
@@ -144,18 +118,6 @@ def claim_option(claim: Claim) -> str:
     return TypeAdapter(Claim).dump_json(claim).decode()
 
 
-def new_job() -> str:
-    """The name of a job; its tasks' names begin with it."""
-    return uuid.uuid4().hex[:12]
-
-
 def problems_of(error: ValidationError) -> str:
     """What is wrong with options, by the names that the person typed."""
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-
-
-def _read(kind: type[_V], options: Any, name: str) -> _V:
-    try:
-        return TypeAdapter(kind).validate_json(options[name])
-    except ValidationError as error:
-        raise ConfigurationError(f"the option {name} of {FORMAT} cannot be read: {error.errors()[0]['msg']}") from None

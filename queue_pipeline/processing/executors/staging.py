@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pydantic import TypeAdapter
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.body.ddl import parse_ddl
 from queue_pipeline.processing.claimed_batch import Unreadable
 from queue_pipeline.processing.contract import returned_by
 from queue_pipeline.processing.envelopes import Failed, Sending
-from queue_pipeline.processing.executors import source
-from queue_pipeline.processing.executors.claim_source_reader import PART_BYTES, PART_MESSAGES
-from queue_pipeline.processing.executors.columns import PROBLEM
-from queue_pipeline.processing.executors.confirmation_writer import Confirming
+from queue_pipeline.processing.executors.attempts import Messages, abandon, new_job
+from queue_pipeline.processing.executors.claim_source_reader import PART_BYTES, PART_MESSAGES, claim_parts
+from queue_pipeline.processing.executors.columns import COLUMNS, PROBLEM
+from queue_pipeline.processing.executors.confirmations import Confirming, confirmations
 from queue_pipeline.processing.executors.manifest import Manifest
 from queue_pipeline.processing.executors.narrow import is_narrow, physical_plan
+from queue_pipeline.processing.executors.outcome_writer import outcome_messages
 from queue_pipeline.processing.executors.own_errors import own_errors
 from queue_pipeline.processing.executors.settings import executor_settings
+from queue_pipeline.processing.executors.tasks import REPORT, Reading, Staging
 from queue_pipeline.processing.messages_frame import FITS, ORIGIN, described, seen_by_transforms
+from queue_pipeline.processing.outcomes import OUTCOME
 from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.transforming import misfits, table_rows
+from queue_pipeline.processing.transforming import collected, misfits, table_rows
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.outbox import Pile
@@ -77,14 +80,11 @@ class Executors:
             "row_version BIGINT NOT NULL, headers STRING NOT NULL, body BINARY NOT NULL, message_id STRING NOT NULL"
         )
         with own_errors():
-            spark, job = self._session(), source.new_job()
-            messages = self._claimed(spark, claim, f"{columns}, {PROBLEM} STRING").where(F.col(PROBLEM).isNull())
-            self._write(spark, claim, job, messages.drop(PROBLEM), {source.CONFIRMING: confirming.model_dump_json()})
-        return self._manifest(claim, job).piles
+            claimed = self._claimed(claim, f"{columns}, {PROBLEM} STRING").where(F.col(PROBLEM).isNull())
+            return self._write(claim, claimed.drop(PROBLEM), partial(confirmations, confirming=confirming)).piles
 
     def _stage(self, claim: Claim, sending: Sending) -> StagedResults:
-        spark, job = self._session(), source.new_job()
-        batch = _Batch(self._claimed(spark, claim), claim, self._pipeline)
+        batch = _Batch(self._claimed(claim, COLUMNS), claim, self._pipeline)
         returned = returned_by(self._pipeline, batch.readable)
         with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
             tables = [others.submit(table_rows, table) for table in returned.tables]
@@ -96,39 +96,30 @@ class Executors:
                     # What belongs to one message must come to one task: numbers of results, and failures of half of it.
                     outcomes = outcomes.repartition(_parts(claim), F.col(f"{ORIGIN}.row_version"))
                 outputs = [output.queue for output in self._pipeline.output_queues]
-                options = {
-                    source.SENDING: TypeAdapter(Sending).dump_json(sending).decode(),
-                    source.OUTPUTS: TypeAdapter(list[str]).dump_json(outputs).decode(),
-                }
-                self._write(spark, claim, job, outcomes, options)
+                messages = partial(outcome_messages, claim=claim, sending=sending, outputs=outputs)
+                manifest = self._write(claim, outcomes.select(ORIGIN, OUTCOME), messages)
                 batch.was_written(plan)
-                manifest = self._manifest(claim, job)
             rows = tuple(table.result() for table in tables)
         unreadable, refused = batch.refused()
         return StagedResults(manifest.piles, [*refused, *manifest.failures], unreadable, rows, batch.times)
 
-    def _session(self) -> SparkSession:
-        """The session, known to this thread: a classic one looks data sources up in the thread's active session when it
-        writes, and batches are worked on in threads that have none until they make a frame.
-        """
-        spark = self._spark()
-        if not is_remote():
-            spark.createDataFrame([], "nothing int")
-        return spark
+    def _claimed(self, claim: Claim, columns: str) -> DataFrame:
+        """A claim as a frame, a part a task."""
+        settings, parts = executor_settings(self._transport), claim_parts(self._transport, claim)
+        numbers: Any = self._spark().range(0, len(parts), 1, len(parts))
+        schema = parse_ddl(columns)
+        frame: DataFrame = numbers.mapInArrow(Reading(settings, claim, parts, schema), schema)
+        return frame
 
-    def _claimed(self, spark: SparkSession, claim: Claim, columns: str | None = None) -> DataFrame:
-        reader = spark.read.format(self._format(spark)).option(source.CLAIM, source.claim_option(claim))
-        return (reader.schema(columns) if columns else reader).load()
-
-    def _write(self, spark: SparkSession, claim: Claim, job: str, frame: DataFrame, options: dict[str, str]) -> None:
-        writer = frame.write.format(self._format(spark)).option(source.CLAIM, source.claim_option(claim))
-        writer.option(source.JOB, job).options(**options).mode("append").save()
-
-    def _manifest(self, claim: Claim, job: str) -> Manifest:
-        return Manifest.model_validate_json(self._transport.outbox.manifest(claim, job))
-
-    def _format(self, spark: SparkSession) -> str:
-        return source.private_format(spark, executor_settings(self._transport))
+    def _write(self, claim: Claim, frame: DataFrame, messages: Messages) -> Manifest:
+        """Have a frame staged, and gather what its tasks reported."""
+        staging: Any = Staging(executor_settings(self._transport), claim, new_job(), messages)
+        try:
+            reports = collected(frame.mapInArrow(staging, f"{REPORT} STRING"))[REPORT].to_pylist()
+        except Exception:
+            abandon(self._transport, claim)
+            raise
+        return Manifest.of(Manifest.model_validate_json(report) for report in reports)
 
 
 class _Batch:

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
+from queue_pipeline.processing.executors.attempts import abandon, stage_partition
 from queue_pipeline.processing.executors.completion import complete_staged
 from queue_pipeline.processing.executors.manifest import Manifest, TaskReport
-from queue_pipeline.processing.executors.outbox_writer import abandon, stage_partition
 from queue_pipeline.processing.executors.outcome_writer import outcome_messages, plain_sending
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.transport import QueueTransport
@@ -69,7 +69,7 @@ class StreamOutcomeWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
         """Drop what was staged; after a commit that raised, nothing that counts is undone."""
         for claim in {report.claim for report in messages if report is not None and report.claim is not None}:
-            abandon(self._settings, claim)
+            abandon(self._settings.open(), claim)
 
     def _claim(self, transport: QueueTransport) -> Claim | None:
         held = transport.claims.held_by(self._owner)

@@ -8,6 +8,8 @@ import dagster as dg
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.maintenance import move_until_quiet
 from queue_pipeline.transport import OutgoingMessage, new_message
+from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.in_process import execute, figures
 from queue_pipeline_tests.support.waiting import eventually
@@ -58,13 +60,14 @@ def test_what_was_staged_for_a_claim_that_is_no_more_is_swept(backend, queues, i
     queues.install("billing")
     queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(2)])
     kept, gone = (queues.claim("orders", "me", 1) for _ in range(2))
+    result = ReadyMessages("billing", False, ["1"], [NEVER_EXPIRES], ["{}"], [b""])
     for claim in (kept, gone):
-        queues.outbox.keep_manifest(claim, "job", "{}")
+        staged = queues.outbox.stage(claim, "job.0.1", [result])
     claims = queues.book.own("QueueClaims").qualified
     column = "claim_id" if backend.name == "postgresql" else "ClaimId"
     backend.sql(queues, f"DELETE FROM {claims} WHERE {column} = ?", (gone.claim_id,))
     assert figures(execute(backend, instance, "free_claims"), "free") == {"messages": 0, "places": 0, "staged": 1}
-    assert queues.outbox.manifest(kept, "job") == "{}"
+    assert queues.claims.complete(kept, staged=staged) == 1
 
 
 def test_due_messages_are_moved_and_later_ones_are_left(backend, queues, instance):

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.processing.executors import source
 from queue_pipeline.processing.executors.manifest import TaskReport
-from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter, plain_sending
+from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter
 from queue_pipeline.processing.executors.own_errors import own_errors
 from queue_pipeline.processing.executors.settings import EXECUTOR_VARIABLE, executor_settings
 from queue_pipeline.processing.outcomes import each, fail, send
@@ -140,8 +140,7 @@ def test_a_commit_that_finds_less_than_was_staged_fails(backend, transport):
     """As after a crash of the database between the tasks and the commit."""
     fill(transport, 5)
     claim = transport.claim("orders", "me", 100)
-    settings = executor_settings(transport)
-    writer = OutcomeWriter(settings, claim, "job", plain_sending(claim), None, completes=True)
+    writer = OutcomeWriter(executor_settings(transport), claim, "job")
     report = TaskReport("job.0.1", [Pile("job.0.1", 0, "billing", False, 5)], [])
     with pytest.raises(StagedLostError):
         writer.commit([report])

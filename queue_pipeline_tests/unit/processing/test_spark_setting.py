@@ -1,4 +1,6 @@
+import importlib.util
 import socket
+import sys
 import time
 
 import pytest
@@ -237,3 +239,23 @@ def test_a_collector_of_sparks_own_defaults_is_respected(tmp_path, variable, fol
     (tmp_path / folder / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:+UseZGC\n")
     assert COLLECTOR not in spark_config(None, {variable: str(tmp_path)})
     assert COLLECTOR in spark_config(None, {variable: str(tmp_path / "nowhere")})
+
+
+DAEMON = "spark.python.daemon.module"
+
+
+@pytest.mark.parametrize("setting", ["local[2]", "warm:local[*]"])
+def test_workers_of_this_machine_are_forked_with_all_loaded(setting):
+    module = spark_config(setting, {})[DAEMON]
+    assert importlib.util.find_spec(module) is not None
+    assert spark_config(setting, {"PYSPARK_PYTHON": sys.executable})[DAEMON] == module
+    assert spark_config(setting, {"QUEUE_PIPELINE_SPARK_CONF": f"{DAEMON}=their.own"})[DAEMON] == "their.own"
+
+
+@pytest.mark.parametrize("setting", ["spark://127.0.0.1:7077", "yarn", "k8s://https://host:6443", "sc://host:15002"])
+def test_workers_that_may_lack_the_package_are_sparks_own(setting):
+    assert DAEMON not in spark_config(setting, {})
+
+
+def test_workers_of_another_python_are_sparks_own():
+    assert DAEMON not in spark_config("local[2]", {"PYSPARK_PYTHON": "/usr/bin/python3"})

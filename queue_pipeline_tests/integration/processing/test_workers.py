@@ -1,0 +1,53 @@
+"""Spark's Python workers as they are forked, and what plans tell of what they do."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+from queue_pipeline.processing.executors.daemon import LOADED
+from queue_pipeline.processing.executors.narrow import is_narrow, physical_plan
+from queue_pipeline.processing.executors.settings import executor_settings
+from queue_pipeline.processing.executors.staging import Executors
+from queue_pipeline.processing.executors.tasks import Reading
+from queue_pipeline.transport import new_message
+from queue_pipeline_tests.support.pipelines import declare
+
+
+def test_workers_are_forked_by_a_process_that_has_loaded_what_they_need(spark):
+    def loaded(_):
+        modules = (*LOADED, "queue_pipeline.definitions")
+        command = Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\0")
+        yield pa.RecordBatch.from_pydict({"loaded": [sum(one in sys.modules for one in modules)], "by": [command[2]]})
+
+    found = spark.range(1).mapInArrow(loaded, "loaded long, by string").collect()
+    assert {tuple(row) for row in found} == {(len(LOADED), "queue_pipeline.processing.executors.daemon")}
+
+
+def test_what_forks_workers_has_no_threads_of_its_own_that_could_hold_a_lock():
+    """But for that of an allocator which sees to forks itself."""
+    code = (
+        "import os; from queue_pipeline.processing.executors.daemon import load; load(); "
+        "print(*(open(f'/proc/self/task/{one}/comm').read().strip() for one in os.listdir('/proc/self/task')))"
+    )
+    environment = {**os.environ, "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER"}
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    threads = told.stdout.split()
+    assert len(threads) - threads.count("jemalloc_bg_thd") == 1, told.stderr
+
+
+def test_a_plan_tells_neither_where_the_database_is_nor_its_password(postgresql, spark):
+    transport = postgresql.transport()
+    transport.install("orders")
+    transport.send("orders", [new_message("{}")])
+    claim = transport.claim("orders", "me", 10)
+    frame = Executors(declare(), transport, lambda: spark)._claimed(claim, "id STRING NOT NULL")
+    plan = physical_plan(frame)
+    assert Reading.__name__ in plan
+    assert is_narrow(plan)
+    settings = executor_settings(transport)
+    password = settings.transport.database.password.get_secret_value()
+    assert password
+    assert not any(password in text for text in (plan, repr(settings), str(frame)))

@@ -1,3 +1,0 @@
--- Keep what a job has staged in all, as its tasks reported it. Parameters: claim id, task, id, manifest.
-INSERT INTO {outbox} (ClaimId, Task, Pile, Id, Milliseconds, Headers)
-VALUES (CAST(? AS uniqueidentifier), CAST(? AS nvarchar(100)), -1, CAST(? AS uniqueidentifier), -1, CAST(? AS nvarchar(max)))
