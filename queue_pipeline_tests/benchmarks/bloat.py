@@ -21,8 +21,6 @@ USED, FRESH = "used", "fresh"
 BATCH = 10_000
 COMPARED = 20_000
 """Messages a round that are received from either queue."""
-ROUNDS = 9
-"""At the least: autovacuum works beside them, on either queue when it likes."""
 LEAD = 2
 """Batches that the sender may be ahead of the receiver: a queue is short most of its life."""
 
@@ -46,7 +44,7 @@ def tell_bloat(plan: Plan, report: Report) -> None:
     report.add("messages_per_s", "receive_after_1m", speed[USED])
     report.add("messages_per_s", "receive_fresh", speed[FRESH])
     report.settings["scale"]["passed"] = plan.passed
-    report.settings["bloat"] = AS_IN_PRODUCTION
+    report.settings["bloat"] = {"rounds": plan.bloat_rounds, **AS_IN_PRODUCTION}
 
 
 def _pass(url: str, transport: QueueTransport, count: int) -> None:
@@ -88,7 +86,7 @@ def _pass(url: str, transport: QueueTransport, count: int) -> None:
 
 def _compare(transport: QueueTransport, connection: Any, plan: Plan) -> dict[str, list[float]]:
     speed: dict[str, list[float]] = {USED: [], FRESH: []}
-    for number in range(max(plan.rounds, ROUNDS) + 1):
+    for number in range(plan.bloat_rounds + 1):
         for queue in speed:
             fill(connection, queue, COMPARED)
         watch = Stopwatch()

@@ -51,7 +51,7 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
     fewer = {name: count for name, count in counts.items() if count != plan.rows}
     report.settings["pipeline"] = {
         "rows": plan.rows,
-        "rounds": plan.rounds,
+        "rounds": plan.pipeline_rounds,
         "header_bytes": size.header_bytes,
         "body_bytes": size.body_bytes,
         "batch": ours.by_driver().batch_messages,
@@ -77,7 +77,7 @@ class _Rounds:
 
     def run(self) -> list[Stopwatch]:
         """All ways in turn; who goes first changes from round to round."""
-        ways, total = list(self._ways), self._plan.rounds
+        ways, total = list(self._ways), self._plan.pipeline_rounds
         return [
             self._round(f"round {number} of {total}", ways if number % 2 else ways[::-1])
             for number in range(1, total + 1)

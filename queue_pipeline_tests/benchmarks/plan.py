@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 
 FULL_ROWS = 200_000
-QUICK_ROWS = 30_000
+QUICK_ROWS = 20_000
 
 BACKLOGS = {"1k": 1_000, "10k": 10_000, "100k": 100_000, "1m": 1_000_000}
 """Messages that wait, by the name that the figures have; the same, quick or not: the names promise them."""
@@ -19,6 +20,10 @@ class Plan:
     quick: bool = False
     rows: int = FULL_ROWS
     rounds: int = 5
+    pipeline_rounds: int = 5
+    """Of the ways through the pipeline and its peers, each of which takes longest to get ready."""
+    bloat_rounds: int = 9
+    """More than of others: autovacuum works beside them, on either queue when it likes."""
     batch: int = 10_000
     stream_rows: int = 200_000
     """Always as many, quick or not: that is the number that the limit of memory is about."""
@@ -57,13 +62,16 @@ def make_plan(*, quick: bool, rows: int | None = None) -> Plan:
         quick=True,
         rows=rows or QUICK_ROWS,
         rounds=2,
+        pipeline_rounds=1,
+        bloat_rounds=3,
         peeks=100,
         side_rounds=1,
-        pipeline_warm_ups=4,
-        single_rows=700,
-        pgqueuer_rows=2_500,
+        spark_warm_ups=1,
+        pipeline_warm_ups=5,
+        single_rows=500,
+        pgqueuer_rows=2_000,
         procrastinate_rows=400,
-        body_bytes=10 * 1024 * 1024,
+        body_bytes=5 * 1024 * 1024,
         receiver_rows=20_000,
         executor_backlogs=(),
         latency_warm_up=1,
@@ -73,4 +81,4 @@ def make_plan(*, quick: bool, rows: int | None = None) -> Plan:
 
 def say(text: str) -> None:
     """Tell a waiting person what goes on; never on stdout, which belongs to the result."""
-    print(f"bench: {text}", file=sys.stderr, flush=True)
+    print(f"bench: {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

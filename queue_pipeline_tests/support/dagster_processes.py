@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -279,23 +280,27 @@ def dagster_processes(environment: Mapping[str, str]) -> Iterator[Dagster]:
             yield Dagster(home, port, processes)
         finally:
             # The daemon first, so that it starts no further run.
-            for name in ("daemon", "webserver", "code-server"):
-                if name in processes:
-                    _stop(processes[name])
+            _stop([processes[name] for name in ("daemon", "webserver", "code-server") if name in processes])
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it started: kindly, then hard."""
-    group = process.pid
-    try:
-        os.killpg(group, signal.SIGTERM)
-        eventually(lambda: process.poll() is not None and not members(group), seconds=STOP_SECONDS)
-    except (AssertionError, ProcessLookupError):
-        pass
-    for pid in members(group):
-        os.kill(pid, signal.SIGKILL)
-    process.wait()
-    eventually(lambda: not members(group), seconds=10)
+def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End processes with all that they started: kindly and all at once, for each may have a tick to end; then hard."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+
+    def left() -> list[int]:
+        ended = [process for process in processes if process.poll() is not None]
+        running = [process.pid for process in processes if process not in ended]
+        return [*running, *(pid for process in ended for pid in members(process.pid))]
+
+    with suppress(AssertionError):
+        eventually(lambda: not left(), seconds=STOP_SECONDS)
+    for process in processes:
+        for pid in members(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+    eventually(lambda: not left(), seconds=10)
 
 
 def members(group: int) -> list[int]:
