@@ -297,7 +297,8 @@ def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         eventually(lambda: not left(), seconds=STOP_SECONDS)
     for process in processes:
         for pid in members(process.pid):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
     eventually(lambda: not left(), seconds=10)
 
