@@ -241,10 +241,11 @@ class Dagster:
 
 
 @contextmanager
-def dagster_processes(environment: Mapping[str, str]) -> Iterator[Dagster]:
+def dagster_processes(environment: Mapping[str, str], *, stop_seconds: float = STOP_SECONDS) -> Iterator[Dagster]:
     """Start a deployment of the project in a home of its own; it may still be starting when the block begins.
 
-    The code server is started once and shared, so that the project is imported once. At the end nothing of it runs.
+    The code server is started once and shared, so that the project is imported once. At the end nothing of it runs;
+    whatever has not ended by itself after `stop_seconds` is killed.
     """
     with tempfile.TemporaryDirectory(prefix="queue_pipeline-dagster-", ignore_cleanup_errors=True) as folder:
         home, port = Path(folder), free_port()
@@ -279,10 +280,11 @@ def dagster_processes(environment: Mapping[str, str]) -> Iterator[Dagster]:
             yield Dagster(home, port, processes)
         finally:
             # The daemon first, so that it starts no further run.
-            _stop([processes[name] for name in ("daemon", "webserver", "code-server") if name in processes])
+            started = [processes[name] for name in ("daemon", "webserver", "code-server") if name in processes]
+            _stop(started, stop_seconds)
 
 
-def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+def _stop(processes: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
     """End processes with all that they started: kindly and all at once, for each may have a tick to end; then hard."""
     for process in processes:
         with suppress(ProcessLookupError):
@@ -294,7 +296,7 @@ def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         return [*running, *(pid for process in ended for pid in members(process.pid))]
 
     with suppress(AssertionError):
-        eventually(lambda: not left(), seconds=STOP_SECONDS)
+        eventually(lambda: not left(), seconds=seconds)
     for process in processes:
         for pid in members(process.pid):
             with suppress(ProcessLookupError):
