@@ -27,7 +27,7 @@ EXTRA = ("psycopg", "psycopg_pool", "asyncpg", "pgqueuer", "procrastinate")
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("part", type=click.Choice([*PARTS, "all"]), default="all")
-@click.option("--quick", is_flag=True, help="Fewer messages and rounds: under five minutes for all parts.")
+@click.option("--quick", is_flag=True, help="Fewer messages and rounds: about five minutes for all parts.")
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
