@@ -13,7 +13,6 @@ from queue_pipeline.orchestration.transport_resource import QueueTransportResour
 from queue_pipeline.processing.drain import FAILS_FOR_ALL, Drain, Drained, places_of, take_batch
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
-from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Attempted, Recovery
 from queue_pipeline.processing.transforming import SparkTransformer
@@ -65,7 +64,7 @@ def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
                 if not free:
                     context.log.info(f"{places.refusal()}; this run has nothing to do")
                     return
-                while len(claims) < free and (claim := take_batch(pipeline, database, owner)):
+                while len(claims) < free and (claim := take_batch(pipeline, database, owner, free)):
                     claims.append(claim)
                 # The next step asks for more if it finds more; until it starts, others may.
                 places.keep(len(claims))
@@ -119,7 +118,6 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
                 recovery.attempt,
                 slots=_slots(context, pipeline),
                 limit=recovery.limit,
-                opened=OpenAttempts(pipeline, database, recovery, owner),
                 on_attempt=on_attempt,
                 on_interrupt=on_interrupt,
             )

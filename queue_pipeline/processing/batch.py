@@ -13,7 +13,7 @@ from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.batch_context import BatchContext, Retry
 from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report, due_seconds
-from queue_pipeline.processing.claimed_batch import ClaimedBatch, open_batch, read_batch
+from queue_pipeline.processing.claimed_batch import ClaimedBatch, read_batch
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executor_batch import ExecutorBatches
 from queue_pipeline.processing.executors.staging import Executors
@@ -27,7 +27,6 @@ from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.nginn.in_place import Mark
-from queue_pipeline.transport.open_batch import OpenBatch
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.transport import QueueTransport
 
@@ -81,10 +80,6 @@ class BatchProcessor:
         """The messages of a claim."""
         return read_batch(self._transport.claim_reader, claim)
 
-    def read_open(self, opened: OpenBatch) -> ClaimedBatch:
-        """The messages of an open batch."""
-        return open_batch(opened)
-
     def take(self, batch: ClaimedBatch) -> None:
         """End a claim before its messages are processed: from here on nothing but this process knows them."""
         self._complete(batch, ())
@@ -135,9 +130,6 @@ class BatchProcessor:
         work: Callable[[Transaction], None] | None = None,
         marks: Sequence[Mark] = (),
     ) -> None:
-        if batch.opened is not None:
-            self._transport.open_batches.write(batch.opened, ready, work)
-            return
         dead_letters = [row.row_version for row in batch.unreadable]
         self._transport.claims.complete(batch.claim, (), work, ready=ready, dead_letters=dead_letters, marks=marks)
 

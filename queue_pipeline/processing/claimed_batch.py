@@ -18,7 +18,6 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.arrow_column import any_holds
 from queue_pipeline.transport.claim import Claim, ranges
 from queue_pipeline.transport.claim_reader import ClaimReader, Part
-from queue_pipeline.transport.open_batch import OpenBatch
 
 _TEXT = pa.string()
 _FIELDS: list[pa.Field[Any]] = [
@@ -72,8 +71,6 @@ class ClaimedBatch:
     messages: Table
     unreadable: Sequence[Unreadable]
     read_seconds: float = 0.0
-    opened: OpenBatch | None = None
-    """Set while an open transaction holds the messages, rather than a claim."""
 
     @property
     def came_back(self) -> list[tuple[int, int]]:
@@ -106,13 +103,6 @@ def read_batch(reader: ClaimReader, claim: Claim) -> ClaimedBatch:
         parts.append(readable)
         unreadable += bad
     return ClaimedBatch(claim, pa.Table.from_batches(parts, SCHEMA), unreadable, time.monotonic() - started)
-
-
-def open_batch(opened: OpenBatch) -> ClaimedBatch:
-    """The same of messages that were received in an open transaction."""
-    readable, unreadable = prepare(opened.messages)
-    messages = pa.Table.from_batches([readable], SCHEMA)
-    return ClaimedBatch(opened.claim, messages, unreadable, time.monotonic() - opened.started, opened)
 
 
 def read_rows(reader: ClaimReader, claim: Claim, row_versions: Sequence[int]) -> Table:

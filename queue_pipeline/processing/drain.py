@@ -6,11 +6,10 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from queue_pipeline.processing.heartbeat import Heartbeat
 from queue_pipeline.processing.mover import DueMover
-from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
 from queue_pipeline.processing.recovery import Attempted
@@ -23,6 +22,8 @@ from queue_pipeline.transport.transport import QueueTransport
 LINGER_PEEK_SECONDS = 0.2
 """How often a lingering run looks: it is awake anyway, and a look costs a millisecond."""
 LOOK_AROUND_SECONDS = 1.0
+SMALLEST_SHARE = 5_000
+"""A batch costs Spark a tenth of a second before its first message; smaller shares would cost more than they save."""
 FAILS_FOR_ALL = "the transform fails on every batch"
 
 logger = logging.getLogger(__name__)
@@ -37,18 +38,17 @@ class Drained:
     failed_claim: Claim | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A batch in work: its claim, unless an open transaction holds its messages."""
-
-    claim: Claim | None
-    started: float = field(default_factory=time.monotonic)
-
-
-def take_batch(pipeline: QueuePipeline, transport: QueueTransport, owner: str, most: int | None = None) -> Claim | None:
-    """Claim the next batch of a pipeline, if there is one; of at most so many messages, if that is fewer."""
-    messages = pipeline.batch_messages if most is None else min(most, pipeline.batch_messages)
+def take_batch(pipeline: QueuePipeline, transport: QueueTransport, owner: str, slots: int) -> Claim | None:
+    """Claim the next batch of a pipeline, if there is one; the last backlog is shared among the slots of the run."""
+    messages = pipeline.batch_messages
+    if slots > 1 and messages > SMALLEST_SHARE:
+        messages = share(transport.peek(pipeline.input_queue, slots * messages), slots, messages)
     return transport.claim(pipeline.input_queue, owner, messages, pipeline.batch_bytes, pipeline.lease_seconds)
+
+
+def share(waiting: int, slots: int, most: int) -> int:
+    """How many of the waiting messages the next batch takes, so that all slots end at about the same time."""
+    return min(most, max(SMALLEST_SHARE, -(-waiting // slots)))
 
 
 def places_of(pipeline: QueuePipeline, transport: QueueTransport, owner: str) -> Places:
@@ -69,19 +69,15 @@ class Drain:
         *,
         slots: int,
         limit: RateLimit | None = None,
-        opened: OpenAttempts | None = None,
         on_attempt: Callable[[Attempted], None] = lambda _: None,
         on_interrupt: Callable[[], None] = lambda: None,
     ) -> None:
         """`attempt` is called in threads, up to `slots` at a time, or as many as there are places for it in the queue;
         the rest is called in the caller's thread.
 
-        With `opened`, batches after the first are taken without a claim while that goes well.
-
         `on_interrupt` stops what the threads are at when the run is terminated.
         """
         address = transport.resolve(pipeline.input_queue).canonical
-        self._address = address
         self._pipeline = pipeline
         self._transport = transport
         self._owner = owner
@@ -93,8 +89,7 @@ class Drain:
         self._on_interrupt = on_interrupt
         self._places = places_of(pipeline, transport, owner)
         self._mover = DueMover([(transport, pipeline.input_queue)])
-        self._opened = opened
-        self._in_work: dict[Future[Attempted | None], _Work] = {}
+        self._in_work: dict[Future[Attempted], Claim] = {}
         self._stopping: Drained | None = None
 
     def run(self, claims: Sequence[Claim] = ()) -> Drained:
@@ -141,17 +136,13 @@ class Drain:
                 raise
             finally:
                 # Also after an interrupt, which is no Exception: whoever comes next need not wait for the lease.
-                in_work = [work.claim for work in self._in_work.values()]
-                self._release([*heartbeat.held, *in_work, *self._left_over()], heartbeat)
+                self._release([*heartbeat.held, *self._in_work.values(), *self._left_over()], heartbeat)
                 self._places.release()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _fill(self, pool: ThreadPoolExecutor, waiting: list[Claim], heartbeat: Heartbeat) -> None:
         """Put a batch in every free slot, as far as there are batches."""
         while self._stopping is None and time.monotonic() >= self._not_before and self._has_place():
-            if not waiting and self._opened is not None and self._opened.is_due:
-                self._in_work[pool.submit(self._opened.attempt)] = _Work(None)
-                continue
             claim = waiting.pop(0) if waiting else self._take()
             if claim is None:
                 # One place to look for more in is enough; in the others somebody else may find work.
@@ -160,7 +151,7 @@ class Drain:
             # An unreliable batch is gone from the database once it was read: there is no lease to renew.
             if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
                 heartbeat.hold(claim)
-            self._in_work[pool.submit(self._attempt, claim)] = _Work(claim)
+            self._in_work[pool.submit(self._attempt, claim)] = claim
 
     def _has_place(self) -> bool:
         """Whether one more batch may be in work: in one slot while the rate is limited, and only in a place of its own.
@@ -178,28 +169,17 @@ class Drain:
         return at_work < places
 
     def _take(self) -> Claim | None:
-        if self._opened is None:
-            return take_batch(self._pipeline, self._transport, self._owner)
-        claim = take_batch(self._pipeline, self._transport, self._owner, self._opened.first_messages)
-        if claim is not None:
-            self._opened.saw(claim.first_row_version + claim.messages - 1)
-        return claim
+        return take_batch(self._pipeline, self._transport, self._owner, self._slots)
 
     def _finish_some(self, heartbeat: Heartbeat) -> list[Claim]:
         """Wait for the next attempts to end; returns what is to be tried next, oldest first."""
         again: list[Claim] = []
         done, _ = wait(self._in_work, timeout=self._pipeline.peek_delay, return_when=FIRST_COMPLETED)
         for future in done:
-            work = self._in_work.pop(future)
-            claim, error = work.claim, future.exception()
+            claim, error = self._in_work.pop(future), future.exception()
             if error is None:
                 attempted = future.result()
-                if self._opened is not None:
-                    self._opened.learn(attempted, time.monotonic() - work.started)
-                if claim is not None:
-                    heartbeat.let_go(claim)
-                if attempted is None:
-                    continue
+                heartbeat.let_go(claim)
                 for part in attempted.again:
                     heartbeat.hold(part)
                 again += attempted.again
@@ -227,9 +207,6 @@ class Drain:
             self._limit.look()
             if self._pipeline.name in self._transport.pauses.list():
                 self._stopping = Drained("the pipeline is paused")
-            if self._opened is not None and self._opened.is_due and self._transport.claims.waiting().get(self._address):
-                # What others left behind is older than what the queue holds.
-                self._opened.claim_next()
         except DatabaseUnavailableError as error:
             # Batches in work find out by themselves, and say what became of them; so does the next claim.
             logger.warning("pipeline %s: nobody can tell whether it is paused: %s", self._pipeline.name, error)
@@ -237,13 +214,10 @@ class Drain:
     def _left_over(self) -> list[Claim]:
         """What attempts left to be tried that ended after the run did."""
         ended = [future for future in self._in_work if future.done() and not future.exception()]
-        results = [result for future in ended if (result := future.result()) is not None]
-        return [claim for result in results for claim in result.again]
+        return [claim for future in ended for claim in future.result().again]
 
-    def _release(self, claims: Iterable[Claim | None], heartbeat: Heartbeat) -> None:
+    def _release(self, claims: Iterable[Claim], heartbeat: Heartbeat) -> None:
         for claim in claims:
-            if claim is None:
-                continue
             heartbeat.let_go(claim)
             try:
                 self._transport.claims.release(claim)

@@ -135,20 +135,6 @@ def _at(data: pa.Buffer, places: Any, kind: Any) -> Any:
     return everywhere[places]
 
 
-def in_order(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Messages by row version; as they are where they are so already, which is usual."""
-    versions = messages.column("row_version").to_numpy()
-    if bool((versions[1:] > versions[:-1]).all()):
-        return messages
-    return messages.take(np.argsort(versions))
-
-
-def content_bytes(messages: pa.RecordBatch) -> int:
-    """The bytes of headers and bodies, as a claim counts them."""
-    columns: list[Any] = [messages.column(name) for name in ("headers", "body")]
-    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
-
-
 def _values(kind: Any, sizes: Any, data: bytes) -> Any:
     """Values that lie one behind the other, as Arrow itself keeps them."""
     is_there = sizes != _NO_VALUE

@@ -55,14 +55,6 @@ class Bounds(NamedTuple):
     bytes: int
 
 
-class ReceivedMany(NamedTuple):
-    """What one statement received: messages as columns in order, how many had expired, whether some pass through."""
-
-    messages: pa.RecordBatch
-    expired: int
-    forwards: bool
-
-
 class Taken(NamedTuple):
     """What one claim took off a queue: everything, and what of it had not expired."""
 
@@ -245,16 +237,6 @@ class Dialect(ABC):
         needed = placeholders(self.name, name)
         text = load_statement(self.name, name).format_map({key: filled[key] for key in needed})
         return Command(text, subject.canonical if subject is not None and not isinstance(subject, str) else None)
-
-
-class OpenReceiver(ABC):
-    """A dialect that receives many messages at once, and keeps them locked without a lock on their table."""
-
-    @abstractmethod
-    def receive_many(
-        self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
-    ) -> ReceivedMany:
-        """Receive in a transaction that stays open, and that the server ends after so long without a word."""
 
 
 class Copier(ABC):

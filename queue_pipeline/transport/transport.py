@@ -24,7 +24,6 @@ from queue_pipeline.transport.install import Installed, Installer, InstallOption
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
 from queue_pipeline.transport.nginn.queue import NGinnQueues
 from queue_pipeline.transport.nginn.settings import NGinnSettings, default_nginn_settings
-from queue_pipeline.transport.open_batch import OpenBatches
 from queue_pipeline.transport.outbox import Outbox
 from queue_pipeline.transport.pauses import Pauses
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
@@ -163,11 +162,6 @@ class QueueTransport:
         from queue_pipeline.transport.claim_reader import ClaimReader
 
         return ClaimReader(self.database, self.book)
-
-    @functools.cached_property
-    def open_batches(self) -> OpenBatches:
-        """Receives many messages in a transaction that stays open."""
-        return OpenBatches(self.database, self.book, self.sender)
 
     @functools.cached_property
     def delayed(self) -> DelayedMover:

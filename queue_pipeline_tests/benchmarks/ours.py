@@ -11,7 +11,6 @@ from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.drain import Drain
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
-from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.outcomes import each, send
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
 from queue_pipeline.processing.recovery import Recovery
@@ -76,7 +75,6 @@ def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResour
         recovery.attempt,
         slots=pipeline.slots,
         limit=recovery.limit,
-        opened=OpenAttempts(pipeline, transport, recovery, OWNER),
         on_attempt=figures.add,
     ).run()
     if ended.failure is not None:

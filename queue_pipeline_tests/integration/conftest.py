@@ -9,9 +9,6 @@ ON_SQLITE_TOO = (
 )
 """Modules with Spark that show that SQLite does as well; so do all that are about NGinn's queues."""
 
-ON_SERVERS_ONLY = ("test_open_attempts.py", "test_killed_open_batches.py")
-"""Modules about what SQLite, with its one writer at a time, does not do."""
-
 
 def pytest_collection_modifyitems(config, items):
     """Leave what takes long to one database: Spark over SQLite to a few modules, its executors to `test_batch`."""
@@ -26,8 +23,6 @@ def _is_spared(item):
     module = item.nodeid.partition("::")[0]
     if "sqlite" not in values or not module.startswith("queue_pipeline_tests/integration/"):
         return False
-    if module.endswith(ON_SERVERS_ONLY):
-        return True
     if "executors" in values:
         return not module.endswith("test_batch.py")
     spark = {"spark", "warm"} & set(item.fixturenames)

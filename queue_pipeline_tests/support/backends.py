@@ -16,7 +16,6 @@ PSYCOPG_ONLY = ("integration.test_psycopg", "integration.processing.test_psycopg
 PSYCOPG_TOO = (
     "integration.test_claims",
     "integration.test_connections",
-    "integration.test_open_batch",
     "integration.test_outbox",
     "integration.test_ready",
     "integration.test_receive",

@@ -25,7 +25,6 @@ from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.drain import Drain, Drained
 from queue_pipeline.processing.envelopes import Sending
-from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
@@ -35,7 +34,6 @@ from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.delayed import DelayedMover
 from queue_pipeline.transport.failure_counts import FailureCounts
-from queue_pipeline.transport.open_batch import OpenBatches
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.transport import QueueTransport
@@ -72,8 +70,6 @@ STEPS = (
     "due messages: committed",
 )
 """Where a run can be killed. What is not committed is told from what is by the step that ends in `committed`."""
-OPEN_STEPS = tuple(f"open batch: {step}" for step in ("received", "own rows written", "sent", "recorded", "committed"))
-"""The same while an open transaction, and no claim, holds the messages."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +82,12 @@ class Run:
     step: str | None = None
     times: int = 1
     batch_messages: int = 12
-    opened: bool = False
-    """Whether it takes open batches after the first, as runs do; without, every batch is claimed."""
     after: str | None = None
     """It begins once this owner holds a batch."""
 
     def __post_init__(self) -> None:
         """Refuse a step that nobody would ever reach."""
-        if self.step is not None and self.step not in (*STEPS, *OPEN_STEPS):
+        if self.step is not None and self.step not in STEPS:
             raise ValueError(f"no step is called {self.step!r}")
 
 
@@ -107,7 +101,7 @@ class LedgerTransformer(PlainTransformer):
         return replace(results, tables=[TableRows(LEDGER, ("number",), rows)])
 
 
-def drain(transport: QueueTransport, owner: str, batch_messages: int = 12, *, opened: bool = False) -> Drained:
+def drain(transport: QueueTransport, owner: str, batch_messages: int = 12) -> Drained:
     """Move what is due, as the mover does, and process all that there is, as a run does."""
     transport.delayed.move_due(transport.resolve("orders"))
     pipeline = QueuePipeline(
@@ -117,8 +111,7 @@ def drain(transport: QueueTransport, owner: str, batch_messages: int = 12, *, op
     transformer = LedgerTransformer(poisoned_by(*(b"%d" % number for number in POISON)))
     recovery = Recovery(pipeline, transport, transformer)
     return Drain(
-        pipeline, transport, owner, recovery.attempt, slots=pipeline.slots, limit=recovery.limit,
-        opened=OpenAttempts(pipeline, transport, recovery, owner) if opened else None,
+        pipeline, transport, owner, recovery.attempt, slots=pipeline.slots, limit=recovery.limit
     ).run()  # fmt: skip
 
 
@@ -157,10 +150,7 @@ class Fault:
         after(Claims, "separate", lambda _: reach("separation: committed"))
         after(DelayedMover, "_move", lambda counts: counts[1] and reach("due messages: moved"))
         after(DelayedMover, "move_due", lambda moved: moved and reach("due messages: committed"))
-        after(OpenBatches, "_receive", lambda batch: batch and reach("open batch: received"))
-        after(OpenAttempts, "attempt", lambda tried: tried and tried.reports and reach("open batch: committed"))
         self._follow_completions()
-        self._follow_open_batches()
         after(ClaimStore, "pass_fence", lambda _: self._in_completion("fenced"))
         after(UserTables, "write", lambda _: self._in_completion("own rows written"))
         after(Sender, "write", lambda _: self._in_completion("sent"))
@@ -188,19 +178,6 @@ class Fault:
                 self._completing.of = None
 
         setattr(Claims, "complete", complete)  # noqa: B010
-
-    def _follow_open_batches(self) -> None:
-        original = OpenBatches.write
-
-        @functools.wraps(original)
-        def write(batches: OpenBatches, *arguments: Any) -> int:
-            self._completing.of = "open batch"
-            try:
-                return original(batches, *arguments)
-            finally:
-                self._completing.of = None
-
-        setattr(OpenBatches, "write", write)  # noqa: B010
 
 
 def _completion(ready: Sequence[ReadyMessages]) -> str:
@@ -300,7 +277,7 @@ def _run(run: Run) -> None:
     with QueueTransport(run.url, schema=run.schema, endpoint="orders") as transport:
         if run.after is not None:
             _wait_for(transport, run.after)
-        ended = drain(transport, run.owner, run.batch_messages, opened=run.opened)
+        ended = drain(transport, run.owner, run.batch_messages)
         if ended.failure is not None:
             raise ended.failure
 

@@ -1,7 +1,6 @@
 """Runs of a pipeline whose transform is plain Python: what the tests of recovery share."""
 
 from queue_pipeline.processing.drain import Drain
-from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
@@ -26,8 +25,7 @@ def run(transport, transformer, pipeline=None, **options):
     recovery, attempts = Recovery(pipeline, transport, transformer), []
     drain = Drain(
         pipeline, transport, "run 1", recovery.attempt,
-        limit=recovery.limit, opened=OpenAttempts(pipeline, transport, recovery, "run 1"),
-        on_attempt=attempts.append, **{"slots": pipeline.slots, **options},
+        limit=recovery.limit, on_attempt=attempts.append, **{"slots": pipeline.slots, **options},
     )  # fmt: skip
     return drain.run(), attempts
 

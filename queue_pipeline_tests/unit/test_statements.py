@@ -86,10 +86,6 @@ ONLY_POSTGRESQL = {
     "nservicebus/claim_read_copied": "the same for a driver that has COPY",
     "nservicebus/copy": "the others know no COPY",
     "outbox_copy": "the others know no COPY",
-    "nservicebus/receive_packed": "the others claim: one locks the database for as long, one escalates to the table",
-    "nservicebus/receive_copied": "the same for a driver that has COPY",
-    "nservicebus/newest": "only there are batches received in a transaction that stays open",
-    "open_lease": "only there are batches received in a transaction that stays open",
     "nservicebus/describe_sequence": "a sequence of 32 bits runs out",
     "nservicebus/mend_sequence_type": "a sequence of 32 bits runs out",
     "nservicebus/mend_dead_rows": "only there do dead rows stay until a vacuum",
@@ -254,10 +250,7 @@ PARAMETERS = {
 }
 # PostgreSQL takes a message's parts packed: a buffer and five arrays.
 PACKED = {
-    "nservicebus/receive_packed": 3,
-    "nservicebus/receive_copied": 2,
     "nservicebus/claim_read_copied": 4,
-    "open_lease": 1,
     "nservicebus/send": 7,
     "nservicebus/store_delayed": 7,
     "nginn/send": 7,

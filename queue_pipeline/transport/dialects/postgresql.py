@@ -15,8 +15,6 @@ from queue_pipeline.transport.dialect import (
     NEVER_EXPIRES,
     Bounds,
     Dialect,
-    OpenReceiver,
-    ReceivedMany,
     Row,
     Taken,
     chunks,
@@ -30,7 +28,7 @@ from queue_pipeline.transport.statements import Command, load_statement
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from queue_pipeline.transport.addressing import ClaimTables, QueueTable
+    from queue_pipeline.transport.addressing import ClaimTables
     from queue_pipeline.transport.database import Transaction
 
 DRIVERS = ("PostgreSQL Unicode", "PostgreSQL Unicode(x64)", "PostgreSQL")
@@ -74,7 +72,7 @@ FAULTS = {
 }
 
 
-class PostgreSql(Dialect, OpenReceiver):
+class PostgreSql(Dialect):
     """Rows are packed into one binary parameter on the way in: see `sql/postgresql/nservicebus/send.sql`."""
 
     name: ClassVar[str] = "postgresql"
@@ -181,21 +179,6 @@ class PostgreSql(Dialect, OpenReceiver):
         if ids is None:
             return from_rows(())
         return from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
-
-    def receive_many(
-        self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
-    ) -> ReceivedMany:
-        """Packed as in `read_claimed`."""
-        from queue_pipeline.transport.claimed_columns import from_packed, from_rows, in_order
-
-        transaction.execute(self.statement("open_lease"), (str(round(lease_seconds * 1000)),))
-        command = self.statement("nservicebus/receive_packed", queue=queue)
-        rows = transaction.rows(command, (*bounds, FORWARD_DESTINATION))
-        expired, to_forward, ids, versions, header_sizes, body_sizes, headers, bodies = rows[0]
-        if ids is None:
-            return ReceivedMany(from_rows(()), int(expired), False)
-        messages = from_packed(ids, versions, (header_sizes, body_sizes), headers, bodies)
-        return ReceivedMany(in_order(messages), int(expired), int(to_forward) > 0)
 
 
 def known_fault(state: str, words: str) -> Fault | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.ahead import ahead
 from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialect import Bounds, Copier, ReceivedMany, Row, chunks
+from queue_pipeline.transport.dialect import Copier, Row, chunks
 from queue_pipeline.transport.dialects.copy_format import copied, copied_columns, staged_values
 from queue_pipeline.transport.dialects.postgresql import (
     BYTES_PER_INSERT,
@@ -19,7 +19,6 @@ from queue_pipeline.transport.dialects.postgresql import (
 )
 from queue_pipeline.transport.errors import DriverMissingError
 from queue_pipeline.transport.faults import Fault
-from queue_pipeline.transport.headers import FORWARD_DESTINATION
 from queue_pipeline.transport.messages import new_row_id_bytes
 from queue_pipeline.transport.statements import Command, load_statement
 
@@ -80,24 +79,11 @@ class PsycopgPostgreSql(PostgreSql, Copier):
     def read_claimed(
         self, transaction: Transaction, tables: ClaimTables, values: tuple[str, int, int], *, body: bool
     ) -> pa.RecordBatch:
-        """In the binary form of COPY; see `receive_many`."""
+        """In the binary form of COPY: what ODBC is slow at costs little here, and packing costs the server more."""
         from queue_pipeline.transport.claimed_columns import from_copied
 
         command = self.statement("nservicebus/claim_read_copied", queue=tables.queue, claimed=tables.claimed)
         return from_copied(*transaction.copy_out(command, (int(body), *values))).messages
-
-    def receive_many(
-        self, transaction: Transaction, queue: QueueTable, bounds: Bounds, lease_seconds: float
-    ) -> ReceivedMany:
-        """In the binary form of COPY: what ODBC is slow at costs little here, and packing costs the server more."""
-        from queue_pipeline.transport.arrow_column import ArrowColumn
-        from queue_pipeline.transport.claimed_columns import from_copied, in_order
-
-        transaction.execute(self.statement("open_lease"), (str(round(lease_seconds * 1000)),))
-        received = from_copied(*transaction.copy_out(self.statement("nservicebus/receive_copied", queue=queue), bounds))
-        messages = in_order(received.messages)
-        forwards = ArrowColumn(messages.column("headers")).holds(FORWARD_DESTINATION.encode())
-        return ReceivedMany(messages, received.expired, forwards)
 
     def copy_messages(self, transaction: Transaction, queue: QueueTable, rows: Iterable[Row]) -> None:
         """Write messages that never expire by COPY, which computes nothing and is the cheapest way in."""

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.processing.drain import Drain
-from queue_pipeline.processing.open_attempts import OpenAttempts
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
@@ -122,15 +121,6 @@ class World:
         recovery = Recovery(pipeline, self.transport, self.transformer)
         is_dead = threading.Event()
 
-        class Opened(OpenAttempts):
-            def attempt(self) -> Any:
-                try:
-                    return super().attempt()
-                except Crash:
-                    is_dead.set()
-                    raise
-
-        opened = Opened(pipeline, self.transport, recovery, owner)
         release = self.transport.claims.release
 
         def attempt(claim: Claim) -> Any:
@@ -143,9 +133,7 @@ class World:
         with mock.patch.object(
             self.transport.claims, "release", lambda claim: None if is_dead.is_set() else release(claim)
         ):
-            ended = Drain(
-                pipeline, self.transport, owner, attempt, slots=slots, limit=recovery.limit, opened=opened
-            ).run()
+            ended = Drain(pipeline, self.transport, owner, attempt, slots=slots, limit=recovery.limit).run()
         if self.transformer.state != "broken":
             assert (ended.failure is not None) == is_dead.is_set(), ended
         if is_dead.is_set():
