@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.outcomes import Merge, Results, each, fail, send
+from queue_pipeline.processing.outcomes import add_to, each, fail, send
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
 
 Money = Annotated[Decimal, Field(max_digits=12, decimal_places=2, gt=0)]
@@ -41,50 +41,45 @@ class OrderPlaced(BaseModel):
     Lines: list[Line] = Field(min_length=1)
 
 
-def price_orders(messages: DataFrame) -> Results:
+def price_orders(messages: DataFrame) -> DataFrame:
     """Prices orders with volume discounts, tax and shipping; refuses countries that are not served."""
     order = F.col("payload")
-    priced = messages.select(
-        "origin",
-        "payload",
-        _choose(order.Country, TAX_PERCENT).alias("tax_percent"),
-        F.transform(order.Lines, _priced_line).alias("lines"),
+    net, shipping, tax, total = (F.col(name) for name in ("net", "shipping", "tax", "total"))
+    priced = (
+        messages.select("origin", "payload", F.transform(order.Lines, _priced_line).alias("lines"))
+        .withColumn("net", F.aggregate("lines", F.lit(0).cast("long"), lambda sum_, line: sum_ + line.Net))
+        .withColumn("shipping", _shipping(net, order.Express))
+        .withColumn("tax_percent", _tax_percent(order.Country))
+        .withColumn("tax", _percent(net + shipping, F.col("tax_percent")))
+        .withColumn("total", net + shipping + tax)
     )
-    net = F.aggregate("lines", F.lit(0).cast("long"), lambda sum_, line: sum_ + line.Net)
-    priced = priced.withColumn("net", net)
-    priced = priced.withColumn("shipping", _shipping(F.col("net"), order.Express))
-    priced = priced.withColumn("tax", _percent(F.col("net") + F.col("shipping"), F.col("tax_percent")))
-    priced = priced.withColumn("total", F.col("net") + F.col("shipping") + F.col("tax"))
-
     served = F.col("tax_percent").isNotNull()
     head = [order.OrderId.alias("OrderId"), order.Customer.alias("Customer"), order.Country.alias("Country")]
     invoice = F.struct(
         *head,
         F.transform("lines", lambda line: line.withField("Net", _euros(line.Net))).alias("Lines"),
-        *(_euros(F.col(name)).alias(name.capitalize()) for name in ("net", "shipping", "tax", "total")),
+        _euros(net).alias("Net"),
+        _euros(shipping).alias("Shipping"),
+        _euros(tax).alias("Tax"),
+        _euros(total).alias("Total"),
         order.Currency.alias("Currency"),
     )
-    parcel = F.struct(
-        *head,
-        order.Express.alias("Express"),
-        F.transform(order.Lines, lambda line: F.struct(line.Sku.alias("Sku"), line.Quantity.alias("Quantity"))).alias(
-            "Items"
-        ),
-    )
-    results = priced.select(
+    items = F.transform(order.Lines, lambda line: F.struct(line.Sku.alias("Sku"), line.Quantity.alias("Quantity")))
+    parcel = F.struct(*head, order.Express.alias("Express"), items.alias("Items"))
+    return priced.select(
         "origin",
         each(
             send("billing", json=invoice, when=served),
             send("shipping", json=parcel, when=served),
+            add_to(
+                "order_totals",
+                key={"country": order.Country, "day": F.to_date(order.PlacedAt)},
+                add={"orders": 1, "revenue": _euros(total)},
+                when=served,
+            ),
             fail(F.concat(F.lit("no deliveries to "), order.Country), error_type="CountryNotServed", when=~served),
         ),
     )
-    totals = (
-        priced.where(served)
-        .groupBy(order.Country.alias("country"), F.to_date(order.PlacedAt).alias("day"))
-        .agg(F.count("*").alias("orders"), _euros(F.sum("total")).alias("revenue"))
-    )
-    return Results(results, tables=[Merge("order_totals", totals, key=["country", "day"], add=["orders", "revenue"])])
 
 
 def _priced_line(line: Column) -> Column:
@@ -98,20 +93,21 @@ def _priced_line(line: Column) -> Column:
     )
 
 
+def _tax_percent(country: Column) -> Column:
+    """The rate of a country; null where the shop does not deliver."""
+    rate = F.lit(None).cast("int")
+    for name, percent in TAX_PERCENT.items():
+        rate = F.when(country == name, percent).otherwise(rate)
+    return rate
+
+
 def _shipping(net: Column, express: Column) -> Column:
     return F.when(express, EXPRESS).when(net >= FREE_SHIPPING_FROM, 0).otherwise(SHIPPING).cast("long")
 
 
 def _percent(cents: Column, percent: Column) -> Column:
-    """So many percent of an amount, rounded to the cent, half up."""
+    """A percentage of an amount, rounded to the cent, half up."""
     return F.floor((cents * percent + 50) / 100)
-
-
-def _choose(key: Column, values: dict[str, int]) -> Column:
-    chosen = F.lit(None).cast("int")
-    for name, value in values.items():
-        chosen = F.when(key == name, value).otherwise(chosen)
-    return chosen
 
 
 def _euros(cents: Column) -> Column:

@@ -15,6 +15,7 @@ from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Attempted, Recovery
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError
@@ -94,8 +95,9 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
     ) -> Iterator[dg.Output[None]]:
         database = _transport(transport, pipeline)
         figures = RunFigures()
-        transformer = SparkTransformer(pipeline, lambda: spark.spark_session)
-        executors = Executors(pipeline, database, lambda: spark.spark_session)
+        sessions = AttemptSessions(lambda: spark.spark_session)
+        transformer = SparkTransformer(pipeline, sessions)
+        executors = Executors(pipeline, database, sessions)
         recovery = Recovery(pipeline, database, transformer, executors)
 
         def on_attempt(attempted: Attempted) -> None:
@@ -106,6 +108,7 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
         def on_interrupt() -> None:
             recovery.stop()
             spark.interrupt()
+            sessions.interrupt()
 
         with _clear_errors(pipeline):
             figures.start()

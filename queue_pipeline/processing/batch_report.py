@@ -13,6 +13,7 @@ import pyarrow as pa
 from queue_pipeline.processing.arrow import Array
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.claimed_batch import ClaimedBatch, Unreadable
+from queue_pipeline.processing.executors.part_report import PartReport
 from queue_pipeline.processing.executors.staging import StagedResults
 from queue_pipeline.processing.failed_copies import FailedCopies, FailedMessage
 from queue_pipeline.processing.transforming import Transformed
@@ -90,11 +91,10 @@ def executors_report(
     transformed: float,
 ) -> BatchReport:
     """The same from what executors counted: latencies are quantiles, each standing for its share of the messages."""
-    now, times = datetime.now(UTC).timestamp() * 1e6, results.times
-    quantiles = np.array([(now - sent) / 1e6 for sent in times.quantiles], np.float32)
-    places = np.linspace(0, max(0, len(quantiles) - 1), times.known if len(quantiles) else 0).round().astype(int)
-    latencies = quantiles[places]
-    slowest = [(times.oldest_id, (now - times.oldest) / 1e6)] if times.oldest_id and times.oldest is not None else []
+    now = datetime.now(UTC).timestamp() * 1e6
+    parts = [part for part in results.parts if part.times]
+    latencies = np.concatenate([_latencies(part, now) for part in parts] or [np.zeros(0, np.float32)])
+    slowest = sorted(((str(part.oldest_id), (now - part.times[0]) / 1e6) for part in parts), key=lambda one: -one[1])
     return BatchReport(
         claim_id=claim.claim_id,
         attempt=claim.attempt,
@@ -108,11 +108,18 @@ def executors_report(
         transform_seconds=transformed,
         complete_seconds=clock.lap(),
         latencies=pa.chunked_array([pa.array(latencies)]),
-        slowest=slowest,
+        slowest=slowest[:SLOWEST_KEPT],
         delayed=copies.delayed,
         due_seconds=due_seconds,
         by_executors=True,
     )
+
+
+def _latencies(part: PartReport, now: float) -> Array:
+    """A latency for each message of a part that says when it was sent: the quantiles, each repeated."""
+    quantiles = (now - np.array(part.times, np.float64)) / 1e6
+    places = np.linspace(0, len(quantiles) - 1, part.known).round().astype(int)
+    return quantiles[places].astype(np.float32)
 
 
 def _slowest(ids: Array, latencies: Array) -> list[tuple[str, float]]:

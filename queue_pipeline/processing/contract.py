@@ -10,11 +10,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.known_schemas import schema_of
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
-from queue_pipeline.processing.outcomes import OUTCOME, OUTCOME_FIELDS, Append, Merge, Outcome, Results
+from queue_pipeline.processing.outcomes import (
+    OUTCOME,
+    OUTCOME_FIELDS,
+    Append,
+    Merge,
+    Outcome,
+    Results,
+    position_name,
+)
 from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.stable_names import stable_names
+from queue_pipeline.processing.spark_internals import stable_names
 from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import TransactionMode
 
@@ -26,7 +33,7 @@ RELATIONS = (ORIGIN, "id")
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What a transform returned, brought into one form: rows of (origin, outcome), and rows for own tables."""
+    """What a transform returned, brought into one form: `origin` and a column per outcome; frames for own tables."""
 
     outcomes: DataFrame | None
     tables: Sequence[Append | Merge]
@@ -50,11 +57,12 @@ def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: objec
             f"it returned rows for the table {returned.tables[0].table}, which needs transaction_mode="
             "'transaction_scope', so that they are written together with the sends",
         )
-    frames = list(_frames(pipeline, returned))
-    outcomes = [_outcomes(pipeline, messages, frame, where, fixed) for frame, where, fixed in frames]
     together: DataFrame | None = None
-    for frame in outcomes:
-        together = frame if together is None else together.unionByName(frame)
+    position = 0
+    for frame, where, fixed in _frames(pipeline, returned):
+        outcomes, count = _outcomes(pipeline, messages, frame, where, fixed, position)
+        together = outcomes if together is None else together.unionByName(outcomes, allowMissingColumns=True)
+        position += count
     return Returned(together, tuple(returned.tables))
 
 
@@ -77,11 +85,13 @@ def _frames(pipeline: QueuePipeline, results: Results) -> list[tuple[DataFrame, 
     return frames
 
 
-def _outcomes(pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, where: str, fixed: Outcome) -> DataFrame:
-    """One returned frame as rows of (origin, outcome)."""
+def _outcomes(
+    pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, where: str, fixed: Outcome, first: int
+) -> tuple[DataFrame, int]:
+    """One returned frame as `origin` and a column per outcome, numbered from `first`, and how many there are."""
     if not isinstance(frame, DataFrame):
         raise _wrong(pipeline, f"{where} is {type(frame).__name__}, not a DataFrame")
-    schema = schema_of(frame)
+    schema = frame.schema
     types = {field.name: field.dataType for field in schema.fields}
     plain = REPLY_COLUMNS if fixed.reply else SEND_COLUMNS if fixed.event is None else EVENT_COLUMNS
     allowed = (*RELATIONS, *((OUTCOME,) if OUTCOME in types and fixed.event is None else plain))
@@ -92,26 +102,35 @@ def _outcomes(pipeline: QueuePipeline, messages: DataFrame, frame: DataFrame, wh
         )
     if not set(RELATIONS) & set(types):
         raise _wrong(pipeline, f"{where} lacks the column {ORIGIN} (or id), which says what message a row results from")
-    if OUTCOME not in types:
-        frame = frame.select(
-            *(name for name in RELATIONS if name in types), _columns(pipeline, types, where, fixed).alias(OUTCOME)
-        )
+    if OUTCOME in types:
+        count = _count_outcomes(pipeline, types[OUTCOME], where)
+        columns = [F.col(f"{OUTCOME}.{position_name(at)}").alias(position_name(first + at)) for at in range(count)]
+    else:
+        columns = [_columns(pipeline, types, where, fixed).alias(position_name(first))]
     if ORIGIN in types:
-        return _with_origin(pipeline, frame, schema[ORIGIN], where)
+        return frame.select(_with_origin(pipeline, schema[ORIGIN], where), *columns), len(columns)
     # Without the origin, what relates a result to its message is looked up by its id; one that is no message's is kept,
-    # to be named in the error.
+    # to be refused with the others.
     found = frame.join(F.broadcast(messages.select("id", ORIGIN)), "id", "left")
-    return found.select(_origin(id=F.col("id")), OUTCOME)
+    return found.select(_origin(id=F.col("id")), *columns), len(columns)
 
 
-def _with_origin(pipeline: QueuePipeline, frame: DataFrame, origin: T.StructField, where: str) -> DataFrame:
+def _count_outcomes(pipeline: QueuePipeline, kind: T.DataType, where: str) -> int:
+    """How many outcomes `each` has put into the column."""
+    names = kind.names if isinstance(kind, T.StructType) else []
+    if not names or names != [position_name(at) for at in range(len(names))]:
+        raise _wrong(pipeline, f"{where}: {OUTCOME} is {kind.simpleString()}; make it with each(send(...), ...)")
+    return len(names)
+
+
+def _with_origin(pipeline: QueuePipeline, origin: T.StructField, where: str) -> Column:
     kind = origin.dataType
     if not isinstance(kind, T.StructType) or tuple(kind.names) != ORIGIN_FIELDS:
         raise _wrong(
             pipeline,
             f"{where}: {ORIGIN} is {kind.simpleString()}; keep it as it is, and take F.min('{ORIGIN}') for a group",
         )
-    return frame.select(_origin() if origin.nullable else ORIGIN, OUTCOME)
+    return _origin() if origin.nullable else F.col(ORIGIN)
 
 
 def _origin(**known: Column) -> Column:
@@ -142,7 +161,7 @@ def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: st
     body = given.get("body")
     if body is not None:
         body = _body(pipeline, types["body"], body, where)
-    outcome = Outcome(
+    return Outcome(
         destination=given.get("destination", fixed.destination),
         reply=fixed.reply,
         body=body,
@@ -154,8 +173,8 @@ def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: st
         error_type=given.get("error_type"),
         code=given.get("code"),
         event=fixed.event,
-    ).column(0)
-    return outcome.withField("ordinal", given["ordinal"].cast("int")) if "ordinal" in given else outcome
+        ordinal=given.get("ordinal"),
+    ).column()
 
 
 def _body(pipeline: QueuePipeline, kind: T.DataType, body: Column, where: str) -> Column:

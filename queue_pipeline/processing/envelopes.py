@@ -7,22 +7,19 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.header_columns import header_texts
 from queue_pipeline.processing.result_ids import number_results, result_ids
+from queue_pipeline.processing.sorting import in_order
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.arrow_column import ArrowColumn
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.publish import INTENT
 from queue_pipeline.transport.ready import ReadyMessages
-
-REFUSED = "MessageRefused"
-NO_REPLY_ADDRESS = "the message has no reply-to address, and the transform replies to it"
 
 
 @dataclass(frozen=True)
@@ -53,86 +50,57 @@ class Sending:
         return self.reply_to if is_endpoint(queue) == is_endpoint(self.reply_to) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A message that the transform, or the schema of its body, refused."""
-
-    id: str
-    error_type: str
-    error: str
-    row_version: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Sorted:
-    """The outcomes of a batch: rows to send, with their destination, and messages that failed."""
-
-    sends: Table
-    failures: Sequence[Failed]
-
-
-def sort_outcomes(rows: Table) -> Sorted:
-    """Tell sends from failures, of results as `origins` has them.
-
-    A message that fails is not half processed: nothing else is sent for it.
-    """
-    rows = _in_order(rows)
-    unanswerable = pc.and_(rows["reply"], pc.is_null(rows["destination"]))
-    error = pc.if_else(unanswerable, pc.coalesce(rows["error"], pa.scalar(NO_REPLY_ADDRESS)), rows["error"])
-    failing = pc.is_valid(error)
-    if not pc.any(failing).as_py():
-        return Sorted(rows, ())
-    rows = rows.set_column(rows.column_names.index("error"), "error", error)
-    failures: dict[str, Failed] = {}
-    for row in rows.filter(failing).select(["id", "error_type", "error", "row_version"]).to_pylist():
-        told = (row["error_type"] or REFUSED, row["error"], row["row_version"] or 0)
-        failures.setdefault(row["id"], Failed(row["id"], *told))
-    failed = pa.array(list(failures), pa.string())
-    return Sorted(rows.filter(pc.invert(pc.is_in(rows["id"], failed))), tuple(failures.values()))
-
-
-def envelopes(sends: Table, sending: Sending) -> list[ReadyMessages]:
+def envelopes(sends: Sequence[Table], sending: Sending) -> list[ReadyMessages]:
     """The rows to send as messages, one set for each queue, delayed ones apart, and one for each subscriber."""
-    published = pc.is_valid(sends["event"])
-    if pc.any(published).as_py():
-        named = _envelopes(sends.filter(pc.invert(published)), sending)
-        return [*named, *_publications(sends.filter(published), sending)]
-    return _envelopes(sends, sending)
+    queues: dict[str, list[Table]] = {}
+    events: dict[str, list[Table]] = {}
+    for part in sends:
+        published = pc.is_valid(part["event"])
+        if not pc.any(published).as_py():
+            _split(part, "destination", queues)
+            continue
+        _split(part.filter(pc.invert(published)), "destination", queues)
+        _split(part.filter(published), "event", events)
+    named = [_envelopes(in_order(pa.concat_tables(parts)), queue, sending) for queue, parts in queues.items()]
+    publications = [_publications(in_order(pa.concat_tables(parts)), event, sending) for event, parts in events.items()]
+    return [messages for group in (*named, *publications) for messages in group]
 
 
-def _publications(rows: Table, sending: Sending) -> list[ReadyMessages]:
+def _split(rows: Table, column: str, into: dict[str, list[Table]]) -> None:
+    """Sort rows by what stands in a column."""
+    values = pc.unique(rows[column]).to_pylist()
+    for value in values:
+        chosen = rows if len(values) == 1 else rows.filter(pc.equal(rows[column], value))
+        into.setdefault(value, []).append(chosen)
+
+
+def _publications(rows: Table, event: str, sending: Sending) -> list[ReadyMessages]:
     """Events as messages: the same ids, headers and bodies for each subscriber."""
-    ready = []
-    for event in pc.unique(rows["event"]).to_pylist():
-        publication = sending.events[event]
-        part = rows.filter(pc.equal(rows["event"], event)).combine_chunks()
-        declared = replace(
-            sending,
-            message_types={event: publication.message_types},
-            content_types={event: publication.content_type},
-            times_to_live={},
-        )
-        messages = _messages(part, _result_ids(part, event, sending), event, False, declared)
-        ready += [replace(messages, destination=subscriber) for subscriber in publication.subscribers]
-    return ready
+    publication = sending.events[event]
+    declared = replace(
+        sending,
+        message_types={event: publication.message_types},
+        content_types={event: publication.content_type},
+        times_to_live={},
+    )
+    rows = rows.combine_chunks()
+    messages = _messages(rows, _result_ids(rows, event, sending), event, False, declared)
+    return [replace(messages, destination=subscriber) for subscriber in publication.subscribers]
 
 
-def _envelopes(sends: Table, sending: Sending) -> list[ReadyMessages]:
-    queues = pc.unique(sends["destination"]).to_pylist()
+def _envelopes(rows: Table, queue: str, sending: Sending) -> list[ReadyMessages]:
+    later = pc.is_valid(rows["delay"])
+    parts = [(rows, False)]
+    if pc.any(later).as_py():
+        parts = [(rows.filter(pc.invert(later)), False), (rows.filter(later), True)]
+    # Results are numbered before they are parted: a message may have one now and one later for the same queue.
+    ids = _result_ids(pa.concat_tables([part for part, _ in parts]).combine_chunks(), queue, sending).array
     ready = []
-    for queue in queues:
-        rows = sends if len(queues) == 1 else sends.filter(pc.equal(sends["destination"], queue))
-        later = pc.is_valid(rows["delay"])
-        parts = [(rows, False)]
-        if pc.any(later).as_py():
-            parts = [(rows.filter(pc.invert(later)), False), (rows.filter(later), True)]
-        # Results are numbered before they are parted: a message may have one now and one later for the same queue.
-        ids = _result_ids(pa.concat_tables([part for part, _ in parts]).combine_chunks(), queue, sending).array
-        for part, delayed in parts:
-            if part.num_rows:
-                own = ArrowColumn[str](ids.slice(0, part.num_rows))
-                ready.append(_messages(part.combine_chunks(), own, queue, delayed, sending))
-                ids = ids.slice(part.num_rows)
+    for part, delayed in parts:
+        if part.num_rows:
+            own = ArrowColumn[str](ids.slice(0, part.num_rows))
+            ready.append(_messages(part.combine_chunks(), own, queue, delayed, sending))
+            ids = ids.slice(part.num_rows)
     return ready
 
 
@@ -238,14 +206,6 @@ def _with_own(text: str, own: Sequence[tuple[str, str | None]] | None) -> str:
         name: value for name, value in own or () if value is not None and not name.startswith(wire.RESERVED_PREFIXES)
     }
     return text[:-1] + "," + wire.encode(added)[1:] if added else text
-
-
-def _in_order(rows: Table) -> Table:
-    """Results in the order of their messages, however Spark's tasks came to an end."""
-    versions = pc.fill_null(rows["row_version"], -1).combine_chunks().to_numpy()
-    if bool((versions[1:] >= versions[:-1]).all()):
-        return rows
-    return rows.take(np.argsort(versions, kind="stable"))
 
 
 def is_rising(versions: Array) -> bool:

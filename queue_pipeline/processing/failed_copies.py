@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.envelopes import Failed
 from queue_pipeline.processing.recoverability import DelayedRetry, retry_headers
+from queue_pipeline.processing.sorting import Failed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.error_message import Failure, error_message

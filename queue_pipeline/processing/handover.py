@@ -12,7 +12,6 @@ import logging
 import os
 import tempfile
 import uuid
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,32 +31,53 @@ _FILE = "batch.parquet"
 _VIEW = "queue_pipeline_batch_"
 
 logger = logging.getLogger(__name__)
-_reads_files: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDictionary()
 
 
-@contextlib.contextmanager
-def handed_over(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
-    """Rows as a frame of Spark's, for as long as the block lasts."""
-    if rows.nbytes >= SMALLEST_FILE and _reads_files.get(spark, True) and _is_here(spark):
-        with contextlib.ExitStack() as stack:
-            path = _written(rows, stack)
-            if path is not None:
-                frame = spark.read.schema(from_arrow_schema(rows.schema)).parquet(str(path))
-                if _can_read(spark, frame, rows.num_rows):
-                    yield frame
-                    return
-    with _sent(spark, rows) as frame:
-        yield frame
+class Handover:
+    """Hands batches to one Spark; knows after the first one whether that Spark can read files of this process."""
 
+    def __init__(self) -> None:
+        self._reads_files: bool | None = None
 
-def is_handed_over(name: str) -> bool:
-    """Whether this is the name of a batch: of its file, or of its view."""
-    path = Path(name)
-    return name.startswith(_VIEW) or (path.name == _FILE and path.parent.name.startswith(_FOLDER))
+    @contextlib.contextmanager
+    def frame(self, spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
+        """Rows as a frame of Spark's, for as long as the block lasts."""
+        if rows.nbytes >= SMALLEST_FILE and self._is_here(spark):
+            with contextlib.ExitStack() as stack:
+                path = _written(rows, stack)
+                if path is not None:
+                    frame = spark.read.schema(from_arrow_schema(rows.schema)).parquet(str(path))
+                    if self._can_read(frame, rows.num_rows):
+                        yield frame
+                        return
+        # The session ends with the attempt, and the view with it: a Connect server unpacks a frame made of data again
+        # for every question about it, and a view once.
+        view = f"{_VIEW}{uuid.uuid4().hex}"
+        spark.createDataFrame(rows).createTempView(view)
+        yield spark.table(view)
+
+    def _is_here(self, spark: SparkSession) -> bool:
+        """Whether Spark's tasks run on this machine, as far as its settings tell."""
+        if self._reads_files is None:
+            client: Any = spark.client if is_remote() else None
+            is_elsewhere = client is not None and getattr(client, "host", "") not in _LOOPBACK
+            if is_elsewhere or not (spark.conf.get("spark.master", "") or "").startswith("local"):
+                self._reads_files = False
+        return self._reads_files is not False
+
+    def _can_read(self, frame: DataFrame, rows: int) -> bool:
+        """Try the first file: a server behind a forwarded port has another disk, or another user's rights."""
+        if self._reads_files is None:
+            try:
+                self._reads_files = frame.count() == rows
+            except PySparkException as error:
+                logger.info("Spark cannot read files of this process; batches are sent to it instead: %s", error)
+                self._reads_files = False
+        return self._reads_files
 
 
 def _written(rows: pa.Table, stack: contextlib.ExitStack) -> Path | None:
-    """A file that is there for as long as the stack; None when there is no room for it, which is no message's fault."""
+    """A file that is there for as long as the stack; None when there is no room for it, which no message causes."""
     try:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_FOLDER))) / _FILE
         _write(rows, path)
@@ -71,39 +91,3 @@ def _write(rows: pa.Table, path: Path) -> None:
     """Plain columns: nothing is gained by making the file small, and it is gone in seconds."""
     most = max(1, -(-rows.num_rows // (os.cpu_count() or 1)))
     pq.write_table(rows, path, row_group_size=most, compression="none", use_dictionary=False, write_statistics=False)
-
-
-def _is_here(spark: SparkSession) -> bool:
-    """Whether Spark's tasks run on this machine, as far as its settings tell."""
-    known = _reads_files.get(spark)
-    if known is not None:
-        return known
-    client: Any = spark.client if is_remote() else None
-    is_elsewhere = client is not None and getattr(client, "host", "") not in _LOOPBACK
-    if is_elsewhere or not (spark.conf.get("spark.master", "") or "").startswith("local"):
-        _reads_files[spark] = False
-    return _reads_files.get(spark, True)
-
-
-def _can_read(spark: SparkSession, frame: DataFrame, rows: int) -> bool:
-    """Try the first file of a session: a server behind a forwarded port has another disk, or another user's rights."""
-    if spark not in _reads_files:
-        try:
-            _reads_files[spark] = frame.count() == rows
-        except PySparkException as error:
-            logger.info("Spark cannot read files of this process; batches are sent to it instead: %s", error)
-            _reads_files[spark] = False
-    return _reads_files[spark]
-
-
-@contextlib.contextmanager
-def _sent(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
-    # A Connect server unpacks a frame made of data again for every question about it; a view it unpacks once.
-    view = f"{_VIEW}{uuid.uuid4().hex}"
-    spark.createDataFrame(rows).createTempView(view)
-    try:
-        yield spark.table(view)
-    finally:
-        # It ends with the session at the latest; a server that is gone is told by what failed before.
-        with contextlib.suppress(PySparkException):
-            spark.catalog.dropTempView(view)

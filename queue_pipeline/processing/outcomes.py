@@ -1,14 +1,15 @@
-"""What a transform says should become of a message: sends, replies, events and failures, as Spark expressions.
+"""What a transform says should become of a message: sends, replies, events, failures and table rows, as expressions.
 
-Each function makes one outcome of a row; `each` puts several of them on one row, so that a batch is read once however
-many queues its results go to.
+Each function makes one outcome of a row; `each` puts all of them on one row, so that Spark computes a batch once,
+however many queues and tables its results go to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
@@ -19,7 +20,7 @@ from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.publish import NO_DELAY
 
 OUTCOME = "outcome"
-"""The column that `each` makes."""
+"""The column that `each` makes: a struct of one field per outcome, null where it does not hold."""
 OUTCOME_FIELDS = (
     "destination",
     "reply",
@@ -34,15 +35,18 @@ OUTCOME_FIELDS = (
     "code",
     "event",
 )
+TABLE, KEY, VALUES = "table", "key", "values"
+"""The fields of an outcome that is a table row: `values` are added up by `key`, or appended where there is none."""
 
 Text: TypeAlias = "str | Column"
 Seconds: TypeAlias = "float | timedelta | Column"
 Number: TypeAlias = "int | Column"
+Value: TypeAlias = "str | int | float | Decimal | date | Column | None"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One thing that becomes of a message; give it to `each`."""
+    """One message that is sent, published or replied, or one failure; give it to `each`."""
 
     destination: Text | None = None
     reply: bool = False
@@ -56,23 +60,41 @@ class Outcome:
     when: Column | None = None
     code: Number | None = None
     event: Text | None = None
+    ordinal: Column | None = None
 
-    def column(self, ordinal: int) -> Column:
-        """The outcome as a struct whose fields are the same for every kind; null where `when` does not hold."""
-        fields = F.struct(
-            text(self.destination).alias("destination"),
-            F.lit(self.reply).alias("reply"),
-            (F.lit(None) if self.body is None else self.body).cast("binary").alias("body"),
-            text(self.message_type).alias("message_type"),
-            header_map(self.headers).alias("headers"),
-            milliseconds(self.delay).alias("delay"),
-            milliseconds(self.time_to_live).alias("time_to_live"),
-            F.lit(ordinal).alias("ordinal"),
-            text(self.error).alias("error"),
-            text(self.error_type).alias("error_type"),
-            (self.code if isinstance(self.code, Column) else F.lit(self.code)).cast("int").alias("code"),
-            text(self.event).alias("event"),
-        )
+    def column(self) -> Column:
+        """The outcome as a struct of the fields that it has; null where `when` does not hold."""
+        given = {
+            "destination": self.destination if self.destination is None else text(self.destination),
+            "reply": F.lit(True) if self.reply else None,
+            "body": self.body if self.body is None else self.body.cast("binary"),
+            "message_type": self.message_type if self.message_type is None else text(self.message_type),
+            "headers": header_map(self.headers),
+            "delay": milliseconds(self.delay),
+            "time_to_live": milliseconds(self.time_to_live),
+            "ordinal": self.ordinal if self.ordinal is None else self.ordinal.cast("int"),
+            "error": self.error if self.error is None else text(self.error),
+            "error_type": self.error_type if self.error_type is None else text(self.error_type),
+            "code": self.code if self.code is None else _column(self.code).cast("int"),
+            "event": self.event if self.event is None else text(self.event),
+        }
+        fields = F.struct(*(value.alias(name) for name, value in given.items() if value is not None))
+        return fields if self.when is None else F.when(self.when, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row for a table of the user's own; give it to `each`."""
+
+    table: str
+    values: Mapping[str, Value]
+    key: Mapping[str, Value] = field(default_factory=dict)
+    when: Column | None = None
+
+    def column(self) -> Column:
+        """The row as a struct; null where `when` does not hold."""
+        parts = [F.lit(self.table).alias(TABLE), _row(self.values).alias(VALUES)]
+        fields = F.struct(*parts, *([_row(self.key).alias(KEY)] if self.key else []))
         return fields if self.when is None else F.when(self.when, fields)
 
 
@@ -151,14 +173,40 @@ def fail(error: Text, *, error_type: Text | None = None, when: Column | None = N
     return Outcome(error=error, error_type=error_type, when=condition)
 
 
-def each(*outcomes: Outcome) -> Column:
-    """The outcomes of a row, for `messages.select("origin", each(...))`: one row comes out for each that holds."""
+def add_to(table: str, *, key: Mapping[str, Value], add: Mapping[str, Value], when: Column | None = None) -> TableRow:
+    """Add numbers to the row of a table that has this key, or insert it: in the transaction that completes the batch.
+
+    What the messages of a batch add to one key is summed up before it reaches the database. The table needs a unique
+    index on the key.
+    """
+    if not key or not add:
+        raise ConfigurationError(f"add_to {table!r}: give key={{column: value}} and add={{column: number}}")
+    if twice := sorted(set(key) & set(add)):
+        raise ConfigurationError(f"add_to {table!r}: {', '.join(twice)} is in key and in add; leave it in one of them")
+    return TableRow(table, add, key, when)
+
+
+def append_to(table: str, values: Mapping[str, Value], *, when: Column | None = None) -> TableRow:
+    """Insert a row into a table, in the transaction that completes the batch."""
+    if not values:
+        raise ConfigurationError(f"append_to {table!r}: give the row as {{column: value}}")
+    return TableRow(table, values, when=when)
+
+
+def each(*outcomes: Outcome | TableRow) -> Column:
+    """All that becomes of a row, for `messages.select("origin", each(...))`."""
     if not outcomes:
-        raise ConfigurationError("each() needs at least one outcome: send(...), reply(...), publish(...) or fail(...)")
-    columns = [outcome.column(ordinal) for ordinal, outcome in enumerate(outcomes)]
-    if len(outcomes) == 1 and outcomes[0].when is None:
-        return columns[0].alias(OUTCOME)
-    return F.explode(F.array_compact(F.array(*columns))).alias(OUTCOME)
+        raise ConfigurationError(
+            "each() needs at least one outcome: send(...), reply(...), publish(...), fail(...), add_to(...) or "
+            "append_to(...)"
+        )
+    columns = [outcome.column().alias(position_name(at)) for at, outcome in enumerate(outcomes)]
+    return F.struct(*columns).alias(OUTCOME)
+
+
+def position_name(position: int) -> str:
+    """The name of an outcome among those of its row."""
+    return f"_{position}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,26 +240,36 @@ class Results:
     publications: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
-def text(value: Text | None) -> Column:
-    """A text, a column or nothing, as a text column."""
-    return (value if isinstance(value, Column) else F.lit(value)).cast("string")
+def text(value: Text) -> Column:
+    """A text or a column, as a text column."""
+    return _column(value).cast("string")
 
 
-def milliseconds(value: Seconds | None) -> Column:
+def milliseconds(value: Seconds | None) -> Column | None:
     """Seconds as whole milliseconds."""
+    if value is None:
+        return None
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, Column):
         return F.round(value * 1000).cast("long")
-    return F.lit(None if value is None else round(value * 1000)).cast("long")
+    return F.lit(round(value * 1000)).cast("long")
 
 
-def header_map(value: Column | Mapping[str, Text] | None) -> Column:
-    """Headers as a map column; nothing is an empty one."""
+def header_map(value: Column | Mapping[str, Text] | None) -> Column | None:
+    """Headers as a map column."""
     if isinstance(value, Mapping):
         pairs = [part for name, content in value.items() for part in (F.lit(name), text(content))]
         value = F.create_map(*pairs) if pairs else None
-    return (F.lit(None) if value is None else value).cast("map<string,string>")
+    return None if value is None else value.cast("map<string,string>")
+
+
+def _column(value: object) -> Column:
+    return value if isinstance(value, Column) else F.lit(value)
+
+
+def _row(values: Mapping[str, Value]) -> Column:
+    return F.struct(*(_column(value).alias(name) for name, value in values.items()))
 
 
 def _content(

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.body.schema import BodySchema, parse_body
-from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
+from queue_pipeline.processing.body.parse import body_parser
+from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch, parse_bodies
 from queue_pipeline.processing.contract import Returned, returned_by
-from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort_outcomes
-from queue_pipeline.processing.messages_frame import FITS, ORIGIN, messages_frame, seen_by_transforms
-from queue_pipeline.processing.origins import narrowed, related
-from queue_pipeline.processing.outcome_checks import (
-    check_codes,
-    check_events,
-    check_lifetimes,
-    check_outputs,
-    strangers,
-)
+from queue_pipeline.processing.envelopes import Sending, envelopes
+from queue_pipeline.processing.handover import Handover
+from queue_pipeline.processing.messages_frame import ORIGIN, PAYLOAD, messages_frame
 from queue_pipeline.processing.outcomes import Append, Merge
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.sorting import (
+    ROW_VERSION,
+    Failed,
+    Sorted,
+    check_sends,
+    look_up_origin,
+    sort_outcomes,
+    strangers,
+)
+from queue_pipeline.processing.spark_internals import AttemptSessions, collected
+from queue_pipeline.processing.table_rows import together
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.user_tables import TableRows
-
-UNREADABLE_BODY = "MessageBodyUnreadable"
-"""The error type of bodies that do not fit the schema; they are never retried."""
 
 # A frame needs a row to have columns.
 _ANY_MESSAGE = pa.Table.from_pylist(
@@ -62,34 +62,48 @@ class Transformer(Protocol):
         """The results of a batch."""
 
     def probe(self) -> Exception | None:
-        """What it says when it is given no messages; None when it works."""
+        """The error that it raises without messages; None when it works."""
 
     def answers(self) -> bool:
-        """Whether what it computes with is there."""
+        """Whether Spark, or whatever it computes with, is there."""
 
 
 class SparkTransformer:
     """Computes with a pipeline's transform on Spark, whose session is asked for when a batch needs it."""
 
-    def __init__(self, pipeline: QueuePipeline, spark: Callable[[], SparkSession]) -> None:
+    def __init__(self, pipeline: QueuePipeline, sessions: AttemptSessions) -> None:
         self._pipeline = pipeline
-        self._spark = spark
+        self._sessions = sessions
+        self._handover = Handover()
+        self._parser = None if pipeline.body_schema is None else body_parser(pipeline.body_schema)
 
     def transform(self, batch: ClaimedBatch, sending: Sending) -> Transformed:
         """The results of a batch; raises a TransformError if they cannot be used."""
-        if batch.messages.num_rows == 0:
-            return Transformed()
-        return transform_batch(self._spark(), self._pipeline, batch, sending)
+        messages, refused = parse_bodies(self._parser, batch.messages)
+        if messages.num_rows == 0:
+            return Transformed(failures=refused)
+        with self._sessions.session() as spark, self._handover.frame(spark, messages) as frame:
+            returned = returned_by(self._pipeline, self._seen(frame, batch.claim.failures + 1))
+            # Planning takes longer than computing on a small batch, and one thread a query.
+            with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
+                tables = [others.submit(table_rows, table) for table in returned.tables]
+                outcomes = self._collect(returned, messages, sending)
+                rows = [table.result() for table in tables]
+        ready = envelopes(outcomes.sends, sending)
+        return Transformed(ready, [*refused, *outcomes.failures], [*rows, *together(outcomes.tables)])
 
     def probe(self) -> Exception | None:
-        """The error of the transform on a frame without messages, if there is one: no message is at fault of that."""
+        """The error of the transform on a frame without messages, if there is one: no message causes that."""
         try:
-            with messages_frame(self._spark(), _ANY_MESSAGE, 1, self._pipeline.body_schema) as messages:
-                nothing = seen_by_transforms(messages.frame.where(F.lit(False)), self._pipeline.body_schema)
+            any_message = _ANY_MESSAGE
+            if self._parser is not None:
+                any_message = any_message.append_column(PAYLOAD, pa.array([None], self._parser.payload_type))
+            with self._sessions.session() as spark, self._handover.frame(spark, any_message) as frame:
+                nothing = self._seen(frame.where(F.lit(False)), 1)
                 returned = returned_by(self._pipeline, nothing)
                 for part in (returned.outcomes, *(table.rows for table in returned.tables)):
                     if part is not None:
-                        part.toArrow()
+                        collected(part)
         except Exception as error:
             return error
         return None
@@ -97,90 +111,30 @@ class SparkTransformer:
     def answers(self) -> bool:
         """Whether Spark computes anything."""
         try:
-            return self._spark().range(1).count() == 1
+            with self._sessions.session() as spark:
+                return spark.range(1).count() == 1
         except Exception:
             return False
 
+    def _seen(self, frame: DataFrame, attempt: int) -> DataFrame:
+        """The frame as the transform sees it."""
+        return messages_frame(frame, attempt, *(() if self._parser is None else (PAYLOAD,)))
 
-def transform_batch(spark: SparkSession, pipeline: QueuePipeline, batch: ClaimedBatch, sending: Sending) -> Transformed:
-    """Call the transform and collect its results; raises a TransformError if they cannot be used."""
-    with messages_frame(spark, batch.messages, batch.claim.failures + 1, pipeline.body_schema) as messages:
-        bodies = None
-        if pipeline.body_schema is not None and not messages.all_fit:
-            bodies = _Bodies(messages.frame, pipeline.body_schema, batch.messages.num_rows)
-        readable = bodies.readable if bodies else messages.frame
-        returned = returned_by(pipeline, readable)
-        # Planning takes longer than computing on a small batch, and one thread a query.
-        with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
-            tables = [others.submit(table_rows, table) for table in returned.tables]
-            ready, failures = _collect(pipeline, batch, returned, sending)
-            rows = tuple(table.result() for table in tables)
-        return Transformed(ready, [*(bodies.refused() if bodies else ()), *failures], rows)
-
-
-class _Bodies:
-    """Separates bodies that fit the schema from those that do not, at the price of one pass over good batches."""
-
-    def __init__(self, frame: DataFrame, schema: BodySchema, messages: int) -> None:
-        self._frame = frame
-        self._schema = schema
-        self._messages = messages
-        self._seen = Observation()
-        if is_remote():
-            # Known here, and otherwise asked of the server, which would analyse the plan for it.
-            frame.__dict__.setdefault("isStreaming", False)
-        # Counting also keeps Spark from moving the filter below the parsing, where it would parse everything twice.
-        observed = frame.observe(
-            self._seen,
-            F.count(F.lit(1)).alias("messages"),
-            F.count_if(~F.col(FITS)).alias("problems"),
-        )
-        self.readable = seen_by_transforms(observed.where(FITS), schema)
-
-    def refused(self) -> list[Failed]:
-        """The messages that the transform did not see. Asked of Spark unless every message was seen to be good:
-        a transform may stop reading early, and then nothing is known of the rest.
-        """
-        # A classic session would wait for ever for the counts of a frame that was never executed.
-        if is_remote() and self._seen.get == {"messages": self._messages, "problems": 0}:
-            return []
-        return misfits(self._frame, self._schema)
-
-
-def misfits(frame: DataFrame, schema: BodySchema) -> list[Failed]:
-    """The messages of a frame whose bodies do not fit the schema, with what is wrong in words."""
-    problem = F.coalesce(parse_body(schema, F.col("body")).problem, F.lit("the body does not fit its schema"))
-    refused = frame.where(~F.col(FITS)).select("id", "row_version", "body")
-    rows = collected(refused.select("id", problem.alias("problem"), "row_version"))
-    columns = (rows[name].to_pylist() for name in ("id", "problem", "row_version"))
-    return [
-        Failed(message_id, UNREADABLE_BODY, told, version) for message_id, told, version in zip(*columns, strict=True)
-    ]
-
-
-def _collect(
-    pipeline: QueuePipeline, batch: ClaimedBatch, returned: Returned, sending: Sending
-) -> tuple[list[ReadyMessages], list[Failed]]:
-    """The results as messages."""
-    if returned.outcomes is None:
-        return [], []
-    rows = related(collected(narrowed(returned.outcomes)), batch.messages)
-    if rows is None:
-        origins = collected(returned.outcomes.select(f"{ORIGIN}.id", f"{ORIGIN}.row_version"))
-        is_known = pc.is_in(origins["row_version"], batch.messages["row_version"])
-        raise strangers(pipeline.name, origins["id"].filter(pc.invert(is_known)))
-    outcomes = sort_outcomes(rows)
-    check_outputs(pipeline.name, [output.queue for output in pipeline.output_queues], outcomes.sends)
-    check_events(pipeline.name, sending.events, outcomes.sends)
-    check_lifetimes(pipeline.name, outcomes.sends)
-    check_codes(pipeline.name, outcomes.sends)
-    return envelopes(outcomes.sends, sending), list(outcomes.failures)
-
-
-def collected(frame: DataFrame) -> Table:
-    """The rows of a frame of plain types, as they come: `toArrow` first asks a Connect server for their schema."""
-    unasked = getattr(frame, "_to_table", None) if is_remote() else None
-    return frame.toArrow() if unasked is None else unasked()[0]
+    def _collect(self, returned: Returned, messages: Table, sending: Sending) -> Sorted:
+        """One Spark action: only the row version of its message comes back with a result, the rest is looked up."""
+        if returned.outcomes is None:
+            return Sorted((), ())
+        names = [name for name in returned.outcomes.columns if name != ORIGIN]
+        rows = collected(returned.outcomes.select(F.col(f"{ORIGIN}.{ROW_VERSION}").alias(ROW_VERSION), *names))
+        related = look_up_origin(rows, messages)
+        if related is None:
+            origins = collected(returned.outcomes.select(f"{ORIGIN}.id", f"{ORIGIN}.{ROW_VERSION}"))
+            unknown = origins.filter(pc.invert(pc.is_in(origins[ROW_VERSION], messages[ROW_VERSION])))
+            raise strangers(self._pipeline.name, f"id {unknown['id'][0].as_py() if unknown.num_rows else 'unknown'}")
+        outcomes = sort_outcomes(related)
+        outputs = [output.queue for output in self._pipeline.output_queues]
+        check_sends(self._pipeline.name, outputs, sending.events, outcomes.sends)
+        return outcomes
 
 
 def table_rows(table: Append | Merge) -> TableRows:

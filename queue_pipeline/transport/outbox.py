@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claim import Claim, lost
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import Copier
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Copier, Row
 from queue_pipeline.transport.errors import StagedLostError, TableNotFoundError
+from queue_pipeline.transport.messages import new_row_ids
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import ReadyShipment, Sender
@@ -67,6 +68,23 @@ class Outbox:
             return
         rows = self._sender.stored_rows(transaction, shipment)
         dialect.insert(transaction, self._statement("outbox_stage", claim), rows, common)
+
+    def report(self, claim: Claim, task: str, number: int, report: bytes) -> None:
+        """Keep what a task reports until the claim is completed; repeated reports of one number are the same."""
+        row = Row(next(new_row_ids(1)), NEVER_EXPIRES, "{}", report)
+
+        def write(transaction: Transaction) -> None:
+            command = self._statement("outbox_stage", claim)
+            self._database.dialect.insert(transaction, command, [row], (claim.claim_id, task, number))
+            self._hold(transaction, claim)
+
+        self._database.run(write)
+
+    def reports(self, claim: Claim, task: str) -> dict[int, bytes]:
+        """What was reported under a name, by number."""
+        command = self._statement("outbox_reports", claim)
+        rows = self._database.run(lambda own: own.rows(command, (claim.claim_id, task)), write=False)
+        return {int(number): bytes(report) for number, report in rows}
 
     def abandon(self, claim: Claim) -> int:
         """Drop all that was staged for a claim, if the caller still holds it; returns how many rows there were."""

@@ -14,6 +14,7 @@ from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.outcomes import each, send
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
 from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks.consumers.invoices import ENDPOINT, MESSAGE_TYPE
@@ -64,8 +65,9 @@ def by_executors(rows: int) -> QueuePipeline:
 
 def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResource) -> RunFigures:
     """Work the queue off as a run of the pipeline does."""
-    transformer = SparkTransformer(pipeline, lambda: spark.spark_session)
-    executors = Executors(pipeline, transport, lambda: spark.spark_session)
+    sessions = AttemptSessions(lambda: spark.spark_session)
+    transformer = SparkTransformer(pipeline, sessions)
+    executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, transformer, executors)
     figures = RunFigures()
     ended = Drain(

@@ -32,6 +32,7 @@ from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import QueueTransport
@@ -151,8 +152,9 @@ def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:
     pipeline, figures = _pipeline(kind, folder, batch), RunFigures()
     spark = SparkResource(spark_config=spark_config())
     with QueueTransport(endpoint="orders") as transport:
-        transformer = SparkTransformer(pipeline, lambda: spark.spark_session)
-        executors = Executors(pipeline, transport, lambda: spark.spark_session)
+        sessions = AttemptSessions(lambda: spark.spark_session)
+        transformer = SparkTransformer(pipeline, sessions)
+        executors = Executors(pipeline, transport, sessions)
         recovery = Recovery(pipeline, transport, transformer, executors)
         owner = f"run {os.getpid()}"
         drain = Drain(pipeline, transport, owner, recovery.attempt, slots=pipeline.slots, on_attempt=figures.add)

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.envelopes import Failed, Sending
+from queue_pipeline.processing.envelopes import Sending
+from queue_pipeline.processing.sorting import Failed
 from queue_pipeline.processing.transforming import Transformed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.dialect import NEVER_EXPIRES

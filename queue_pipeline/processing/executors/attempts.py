@@ -5,22 +5,35 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.envelopes import Failed
 from queue_pipeline.processing.executors.manifest import TaskReport
 from queue_pipeline.processing.executors.settings import ExecutorSettings
+from queue_pipeline.processing.sorting import Failed
+from queue_pipeline.processing.table_rows import OutcomeRows
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.ready import ReadyMessages
 
-Messages: TypeAlias = Callable[[Table], tuple[Sequence[ReadyMessages], Sequence[Failed]]]
-"""What is to be sent for the rows of a partition, and which messages failed."""
+
+@dataclass(frozen=True, slots=True)
+class PartitionResults:
+    """What becomes of the rows of a partition: messages to send, messages that failed, rows for tables."""
+
+    ready: Sequence[ReadyMessages] = ()
+    failures: Sequence[Failed] = ()
+    tables: Sequence[OutcomeRows] = ()
+    rows: Sequence[tuple[int, int]] = ()
+    """The messages that all of it belongs to, as ranges of row versions."""
+
+
+Messages: TypeAlias = Callable[[Table], PartitionResults]
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +49,10 @@ def stage_partition(
     filled = [batch for batch in batches if batch.num_rows]
     task = task_name(job)
     if not filled:
-        return TaskReport(task, (), ())
-    ready, failures = messages(pa.Table.from_batches(filled))
-    return TaskReport(task, settings.open().outbox.stage(claim, task, ready), failures)
+        return TaskReport(task)
+    made = messages(pa.Table.from_batches(filled))
+    piles = settings.open().outbox.stage(claim, task, made.ready)
+    return TaskReport(task, piles, made.failures, made.rows, made.tables)
 
 
 def abandon(transport: QueueTransport, claim: Claim) -> None:

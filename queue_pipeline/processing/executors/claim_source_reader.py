@@ -57,9 +57,13 @@ def claim_parts(transport: QueueTransport, claim: Claim) -> list[Part]:
 
 
 def read_claim_part(settings: ExecutorSettings, claim: Claim, part: Part, schema: T.StructType) -> pa.RecordBatch:
+    """The messages of a part with the columns that are asked for."""
+    return message_columns(claimed_part(settings, claim, part, body=NEEDS_BODY in schema.fieldNames()), schema)
+
+
+def claimed_part(settings: ExecutorSettings, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
     """A part as it was cut; fewer messages than that mean that the claim was completed by somebody else."""
-    reader = settings.open().claim_reader
-    rows = reader.read_part(claim, part, body=NEEDS_BODY in schema.fieldNames())
+    rows = settings.open().claim_reader.read_part(claim, part, body=body)
     if rows.num_rows != part.messages:
         raise lost(claim)
-    return message_columns(rows, schema)
+    return rows

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from queue_pipeline.processing.claimed_batch import read_rows, unreadable_rows
-from queue_pipeline.processing.executors.manifest import Manifest
+from queue_pipeline.processing.claimed_batch import prepare, read_rows
+from queue_pipeline.processing.executors.manifest import Manifest, TaskReport
+from queue_pipeline.processing.executors.part_report import outside, row_ranges
 from queue_pipeline.processing.failed_copies import failed_copies, failed_in_place, reasons_of
+from queue_pipeline.processing.sorting import ROW_VERSION, strangers
+from queue_pipeline.processing.table_rows import together
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.database import Transaction
 from queue_pipeline.transport.nginn.rows import is_nginn
 
 
 @dataclass(frozen=True, slots=True)
 class _Receiver:
-    """Who processed the messages of a queue, as copies in the error queue tell it."""
+    """Who processed the messages of a queue, as copies in the error queue say."""
 
     endpoint_name: str
     error_queue: str
     input_queue: str
 
 
-def complete_staged(transport: QueueTransport, claim: Claim, manifest: Manifest) -> None:
-    """Send what tasks staged and end the claim, in one transaction.
+def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[TaskReport] = ()) -> None:
+    """Send what tasks staged and end the claim, in one transaction; results of messages that it lacks are refused.
 
-    Messages that failed go to the error queue for their own reasons, and rows whose headers cannot be read as they are;
+    Messages that failed go to the error queue for their own reasons, and rows whose headers cannot be read unchanged;
     those of an NGinn queue stay in it as failed ones.
     """
-    unreadable = [row.row_version for row in unreadable_rows(transport.claim_reader, claim)]
+    manifest = Manifest.of(reports)
+    unreadable: list[int] = []
+    rows: list[tuple[int, int]] = []
+    for part in transport.claim_reader.read(claim, body=False):
+        rows += row_ranges(part.column(ROW_VERSION).to_numpy())
+        unreadable += [row.row_version for row in prepare(part)[1]]
+    check_rows(claim.queue, manifest, rows)
     failed = read_rows(transport.claim_reader, claim, [one.row_version for one in manifest.failures])
     reasons = reasons_of(manifest.failures)
     if is_nginn(transport.resolve(claim.queue)):
@@ -36,6 +47,19 @@ def complete_staged(transport: QueueTransport, claim: Claim, manifest: Manifest)
     else:
         receiver = _Receiver(claim.queue, transport.error_queue, claim.queue)
         copies = failed_copies(receiver, claim.queue, failed, reasons, datetime.now(UTC))
+    tables = together(rows for report in reports for rows in report.tables)
+
+    def write(transaction: Transaction) -> None:
+        for table in tables:
+            transport.user_tables.write(transaction, table)
+
     transport.claims.complete(
-        claim, ready=copies.ready, dead_letters=unreadable, staged=manifest.piles, marks=copies.marks
+        claim, (), write, ready=copies.ready, dead_letters=unreadable, staged=manifest.piles, marks=copies.marks
     )
+
+
+def check_rows(pipeline: str, manifest: Manifest, known: Sequence[tuple[int, int]]) -> None:
+    """Refuse results that belong to no message of the claim."""
+    stranger = outside(manifest.rows, known)
+    if stranger is not None:
+        raise strangers(pipeline, f"row version {stranger}")

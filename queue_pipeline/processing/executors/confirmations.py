@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 import pyarrow as pa
@@ -12,8 +11,7 @@ from queue_pipeline.processing.acknowledgement import acknowledgements
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.audit import audit_copies
-from queue_pipeline.processing.envelopes import Failed
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.processing.executors.attempts import PartitionResults
 
 
 class Confirming(BaseModel):
@@ -29,12 +27,12 @@ class Confirming(BaseModel):
     refused: list[int]
 
 
-def confirmations(rows: Table, confirming: Confirming) -> tuple[Sequence[ReadyMessages], Sequence[Failed]]:
+def confirmations(rows: Table, confirming: Confirming) -> PartitionResults:
     """The copies of a partition's messages, which are rows as they were read."""
     refused = pc.is_in(rows["row_version"], pa.array(confirming.refused, pa.int64()))
     done = rows.filter(pc.invert(refused))
     if not done.num_rows:
-        return (), ()
+        return PartitionResults()
     confirmed = acknowledgements(done, confirming.ended, confirming.endpoint)
     audited = audit_copies(
         confirming.audit_queue,
@@ -44,4 +42,4 @@ def confirmations(rows: Table, confirming: Confirming) -> tuple[Sequence[ReadyMe
         confirming.endpoint,
         confirming.audit_time_to_live,
     )
-    return [*confirmed, audited], ()
+    return PartitionResults([*confirmed, audited])

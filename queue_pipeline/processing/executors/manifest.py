@@ -7,26 +7,38 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel, ConfigDict
 from pyspark.sql.datasource import WriterCommitMessage
 
-from queue_pipeline.processing.envelopes import Failed
+from queue_pipeline.processing.sorting import Failed
+from queue_pipeline.processing.table_rows import OutcomeRows
 from queue_pipeline.transport.outbox import Pile
 
 
 class TaskReport(WriterCommitMessage):
     """A task's word on what it staged; Spark hands on those of successful attempts only."""
 
-    def __init__(self, task: str, piles: Sequence[Pile], failures: Sequence[Failed]) -> None:
+    def __init__(
+        self,
+        task: str,
+        piles: Sequence[Pile] = (),
+        failures: Sequence[Failed] = (),
+        rows: Sequence[tuple[int, int]] = (),
+        tables: Sequence[OutcomeRows] = (),
+    ) -> None:
         self.task = task
         self.piles = list(piles)
         self.failures = list(failures)
+        self.rows = list(rows)
+        self.tables = list(tables)
 
 
 class Manifest(BaseModel):
-    """All that a job staged: the piles that count, and the messages that failed."""
+    """All that a job staged: the piles that count, the messages that failed, and which messages results belong to."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     piles: list[Pile]
     failures: list[Failed]
+    rows: list[tuple[int, int]] = []
+    """Ranges of row versions; what tasks have for tables travels beside it, as Arrow."""
 
     @staticmethod
     def of(reports: Iterable[TaskReport | Manifest]) -> Manifest:
@@ -35,4 +47,5 @@ class Manifest(BaseModel):
         return Manifest(
             piles=[pile for report in told for pile in report.piles],
             failures=[failed for report in told for failed in report.failures],
+            rows=[part for report in told for part in report.rows],
         )

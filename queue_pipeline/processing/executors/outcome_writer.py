@@ -11,24 +11,24 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceArrowWriter
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.envelopes import Failed, Sending, envelopes, sort_outcomes
-from queue_pipeline.processing.executors.attempts import abandon, stage_partition
+from queue_pipeline.processing.envelopes import Sending, envelopes
+from queue_pipeline.processing.executors.attempts import PartitionResults, abandon, stage_partition
 from queue_pipeline.processing.executors.completion import complete_staged
-from queue_pipeline.processing.executors.manifest import Manifest, TaskReport
+from queue_pipeline.processing.executors.manifest import TaskReport
+from queue_pipeline.processing.executors.part_report import row_ranges
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
-from queue_pipeline.processing.origins import flat
-from queue_pipeline.processing.outcome_checks import (
-    check_codes,
-    check_events,
-    check_lifetimes,
-    check_outputs,
-    check_strangers,
-)
 from queue_pipeline.processing.outcomes import OUTCOME
+from queue_pipeline.processing.sorting import (
+    ROW_VERSION,
+    check_sends,
+    sort_outcomes,
+    strangers,
+    unpacked,
+    with_origin,
+)
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.ready import ReadyMessages
 
 
 class OutcomeWriter(DataSourceArrowWriter):
@@ -44,31 +44,34 @@ class OutcomeWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:  # type: ignore[override]
         """Stage a partition, all or none."""
-        messages = partial(outcome_messages, claim=self._claim, sending=plain_sending(self._claim), outputs=None)
+        messages = partial(written_messages, sending=plain_sending(self._claim))
         return stage_partition(self._settings, self._claim, self._job, iterator, messages)
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Send what successful attempts staged and end the claim."""
-        reports = [report for report in messages if report is not None]
-        complete_staged(self._settings.open(), self._claim, Manifest.of(reports))
+        complete_staged(self._settings.open(), self._claim, [report for report in messages if report is not None])
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Drop what was staged."""
         abandon(self._settings.open(), self._claim)
 
 
-def outcome_messages(
-    rows: Table, claim: Claim, sending: Sending, outputs: Sequence[str] | None
-) -> tuple[Sequence[ReadyMessages], Sequence[Failed]]:
-    """The envelopes of a partition, and which messages failed; all results of a message are in it."""
-    outcomes = sort_outcomes(flat(rows))
-    check_strangers(sending.pipeline, outcomes, claim.first_row_version)
-    if outputs is not None:
-        check_outputs(sending.pipeline, outputs, outcomes.sends)
-    check_events(sending.pipeline, sending.events, outcomes.sends)
-    check_lifetimes(sending.pipeline, outcomes.sends)
-    check_codes(sending.pipeline, outcomes.sends)
-    return envelopes(outcomes.sends, sending), outcomes.failures
+def outcome_messages(rows: Table, sending: Sending, outputs: Sequence[str] | None) -> PartitionResults:
+    """What becomes of a partition of `origin` and a column per outcome; all results of a message are in it."""
+    rows = with_origin(rows)
+    numbers = rows[ROW_VERSION]
+    if numbers.null_count:
+        raise strangers(sending.pipeline, f"id {rows['id'].filter(numbers.is_null())[0].as_py()}")
+    outcomes = sort_outcomes(rows)
+    check_sends(sending.pipeline, outputs, sending.events, outcomes.sends)
+    return PartitionResults(
+        envelopes(outcomes.sends, sending), outcomes.failures, outcomes.tables, row_ranges(numbers.to_numpy())
+    )
+
+
+def written_messages(rows: Table, sending: Sending) -> PartitionResults:
+    """The same of a partition of (origin, outcome), as a program writes it."""
+    return outcome_messages(unpacked(rows), sending, None)
 
 
 def plain_sending(claim: Claim, name: str | None = None) -> Sending:

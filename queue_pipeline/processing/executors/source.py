@@ -11,7 +11,7 @@ Example::
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource
 
+from queue_pipeline.processing.body.parse import body_parser
+from queue_pipeline.processing.body.schema import BodySchema
 from queue_pipeline.processing.executors.attempts import new_job
 from queue_pipeline.processing.executors.claim_source_reader import ClaimSourceReader
 from queue_pipeline.processing.executors.columns import COLUMNS, PROBLEM
@@ -26,7 +28,8 @@ from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter, ch
 from queue_pipeline.processing.executors.settings import ExecutorSettings, executor_settings
 from queue_pipeline.processing.executors.stream_reader import QueueStreamReader, StreamOptions
 from queue_pipeline.processing.executors.stream_writer import StreamOutcomeWriter
-from queue_pipeline.processing.messages_frame import described
+from queue_pipeline.processing.executors.tasks import Parsing
+from queue_pipeline.processing.messages_frame import PAYLOAD, messages_frame
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
@@ -105,12 +108,18 @@ def register(spark: SparkSession, transport: QueueTransport) -> None:
     spark.dataSource.register(type("QueueSource", (QueueSource,), knows))
 
 
-def messages_of(claimed: DataFrame, body_schema: Any = None) -> DataFrame:
+def messages_of(claimed: DataFrame, body_schema: BodySchema | None = None) -> DataFrame:
     """The frame of this source as a transform sees it: `origin`, headers as a map and, with a schema, `payload` and
-    `fits`, which says whether the body may be used. Rows whose headers cannot be read are left out: the completion of
-    their claim moves them to the error queue.
+    `problem`, which says in words what is wrong with a body; one of the two is null.
+
+    Rows whose headers cannot be read are left out: the completion of their claim moves them to the error queue.
     """
-    return described(claimed.where(F.col(PROBLEM).isNull()), 1, body_schema)
+    readable = claimed.where(F.col(PROBLEM).isNull())
+    if body_schema is None:
+        return messages_frame(readable, 1)
+    parsing = Parsing(body_parser(body_schema))
+    parsed: DataFrame = readable.drop(PROBLEM).mapInArrow(parsing, parsing.schema)
+    return messages_frame(parsed, 1, PAYLOAD, PROBLEM)
 
 
 def claim_option(claim: Claim) -> str:

@@ -20,7 +20,6 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from queue_pipeline.processing.executors.claim_source_reader import claim_parts, read_claim_part
 from queue_pipeline.processing.executors.columns import check_columns
 from queue_pipeline.processing.executors.completion import complete_staged
-from queue_pipeline.processing.executors.manifest import Manifest
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.processing.heartbeat import Heartbeat
 from queue_pipeline.transport import QueueTransport
@@ -162,7 +161,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if claim is None:
             return
         try:
-            complete_staged(self._transport, claim, Manifest(piles=[], failures=[]))
+            complete_staged(self._transport, claim)
         except ClaimLostError:
             # Which is how it should be after the queue sink: it has ended the claim itself.
             logger.debug("claim %s of %s was ended by the sink", claim.claim_id, claim.queue)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from queue_pipeline.processing.executors.attempts import abandon, stage_partition
 from queue_pipeline.processing.executors.completion import complete_staged
-from queue_pipeline.processing.executors.manifest import Manifest, TaskReport
-from queue_pipeline.processing.executors.outcome_writer import outcome_messages, plain_sending
+from queue_pipeline.processing.executors.manifest import TaskReport
+from queue_pipeline.processing.executors.outcome_writer import plain_sending, written_messages
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim, lost
@@ -22,8 +23,8 @@ class StreamReport(TaskReport):
     """A task's word on what it staged, and for which claim; none if its stream held none."""
 
     def __init__(self, claim: Claim | None, report: TaskReport | None) -> None:
-        told = report or TaskReport("", (), ())
-        super().__init__(told.task, told.piles, told.failures)
+        made = report or TaskReport("")
+        super().__init__(made.task, made.piles, made.failures, made.rows, made.tables)
         self.claim = claim
 
 
@@ -52,7 +53,7 @@ class StreamOutcomeWriter(DataSourceStreamArrowWriter):
             )
         sending = plain_sending(claim, self._stream)
         report = stage_partition(
-            self._settings, claim, self._stream, batches, lambda rows: outcome_messages(rows, claim, sending, None)
+            self._settings, claim, self._stream, batches, partial(written_messages, sending=sending)
         )
         return StreamReport(claim, report)
 
@@ -64,7 +65,7 @@ class StreamOutcomeWriter(DataSourceStreamArrowWriter):
             return
         if len(claims) > 1:
             raise lost(next(claim for claim in claims if claim is not None))
-        complete_staged(self._settings.open(), claims.pop(), Manifest.of(reports))
+        complete_staged(self._settings.open(), claims.pop(), reports)
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
         """Drop what was staged; after a commit that raised, nothing that counts is undone."""

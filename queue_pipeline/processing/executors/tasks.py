@@ -9,19 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from queue_pipeline.processing.body.parse import BodyParser
+from queue_pipeline.processing.claimed_batch import SCHEMA
 from queue_pipeline.processing.executors.attempts import Messages, stage_partition
-from queue_pipeline.processing.executors.claim_source_reader import read_claim_part
+from queue_pipeline.processing.executors.claim_source_reader import claimed_part
+from queue_pipeline.processing.executors.columns import PROBLEM
 from queue_pipeline.processing.executors.manifest import Manifest
+from queue_pipeline.processing.executors.part_report import read_part
 from queue_pipeline.processing.executors.settings import ExecutorSettings
+from queue_pipeline.processing.messages_frame import PAYLOAD
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.claim_reader import Part
 
-REPORT = "report"
-_REPORTS = pa.schema([pa.field(REPORT, pa.string())])
+REPORT, TABLES = "report", "tables"
+REPORTS = f"{REPORT} STRING, {TABLES} ARRAY<BINARY>"
+_REPORTS = pa.schema([pa.field(REPORT, pa.string()), pa.field(TABLES, pa.list_(pa.binary()))])
 
 
 @dataclass(frozen=True)
@@ -32,12 +40,45 @@ class Reading:
     claim: Claim
     parts: Sequence[Part]
     schema: T.StructType
+    parser: BodyParser | None = None
+    job: str | None = None
+    """Where the report of each part goes: into the outbox, under this name. None: no report is made."""
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The messages of each part."""
+        """The messages of each part that can be read."""
+        wanted = to_arrow_schema(self.schema, timezone="UTC")
         for batch in numbers:
-            for number in batch.column(0).to_numpy():
-                yield read_claim_part(self.settings, self.claim, self.parts[number], self.schema)
+            for number in batch.column(0).to_numpy().tolist():
+                read = read_part(claimed_part(self.settings, self.claim, self.parts[number]), self.parser)
+                if self.job is not None:
+                    report = read.report.model_dump_json().encode()
+                    self.settings.open().outbox.report(self.claim, self.job, number, report)
+                yield from read.messages.select(wanted.names).cast(wanted).to_batches()
+
+
+@dataclass(frozen=True)
+class Parsing:
+    """Parses the bodies of messages that were read before: adds `payload`, and `problem` where there is none."""
+
+    parser: BodyParser
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns of a message, the payload, and the problem in words."""
+        added = [pa.field(PAYLOAD, self.parser.payload_type), pa.field(PROBLEM, pa.string())]
+        return from_arrow_schema(pa.schema([*SCHEMA, *added]))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same messages with two further columns."""
+        wanted = to_arrow_schema(self.schema, timezone="UTC")
+        for batch in batches:
+            parsed = self.parser.parse(batch.column("body"))
+            problems = [problem.text if (problem := parsed.problems.get(at)) else None for at in range(batch.num_rows)]
+            columns: Any = pa.Table.from_batches([batch])
+            columns = columns.append_column(PAYLOAD, parsed.payload).append_column(
+                PROBLEM, pa.array(problems, pa.string())
+            )
+            yield from columns.select(wanted.names).cast(wanted).to_batches()
 
 
 @dataclass(frozen=True)
@@ -55,4 +96,6 @@ class Staging:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stage a partition, all or none."""
         report = stage_partition(self.settings, self.claim, self.job, batches, self.messages)
-        yield pa.RecordBatch.from_pydict({REPORT: [Manifest.of([report]).model_dump_json()]}, schema=_REPORTS)
+        tables = [rows.to_bytes() for rows in report.tables]
+        row: dict[str, list[Any]] = {REPORT: [Manifest.of([report]).model_dump_json()], TABLES: [tables]}
+        yield pa.RecordBatch.from_pydict(row, schema=_REPORTS)

@@ -11,6 +11,7 @@ from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.outcomes import Append, Merge, Results, each, fail, reply, send
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.result_ids import result_ids
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
@@ -57,7 +58,8 @@ def process(transport, spark, pipeline, claim=None):
 
 
 def made(transport, spark, pipeline):
-    return SparkTransformer(pipeline, lambda: spark), Executors(pipeline, transport, lambda: spark)
+    sessions = AttemptSessions(lambda: spark)
+    return SparkTransformer(pipeline, sessions), Executors(pipeline, transport, sessions)
 
 
 def staged(transport):
@@ -298,7 +300,7 @@ def test_an_unreadable_batch_needs_no_spark_and_goes_to_the_error_queue(backend,
 
     claim = transport.claim("orders", "me", 10)
     pipeline = declare()
-    report = BatchProcessor(pipeline, transport, SparkTransformer(pipeline, no_spark)).process(claim)
+    report = BatchProcessor(pipeline, transport, SparkTransformer(pipeline, AttemptSessions(no_spark))).process(claim)
     assert [one.error_type for one in report.failed] == ["MessageHeadersUnreadable"]
     assert (transport.peek("error"), transport.peek("orders"), transport.claims.list()) == (1, 0, [])
 

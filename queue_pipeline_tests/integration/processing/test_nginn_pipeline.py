@@ -17,6 +17,7 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.processing.result_ids import result_ids
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
@@ -72,8 +73,9 @@ def declare(**options):
 def run(transport, spark, pipeline=None, owner="run 1"):
     """One run of a pipeline, as Dagster starts it; returns the reports of its batches."""
     pipeline = pipeline or declare()
-    executors = Executors(pipeline, transport, lambda: spark)
-    recovery, attempts = Recovery(pipeline, transport, SparkTransformer(pipeline, lambda: spark), executors), []
+    sessions = AttemptSessions(lambda: spark)
+    executors = Executors(pipeline, transport, sessions)
+    recovery, attempts = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors), []
     ended = Drain(
         pipeline, transport, owner, recovery.attempt, slots=1, limit=recovery.limit, on_attempt=attempts.append
     ).run()

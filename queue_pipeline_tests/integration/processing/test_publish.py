@@ -12,6 +12,7 @@ from queue_pipeline.processing.outcomes import Results, each, fail, publish, sen
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.processing.result_ids import result_ids
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Event, QueueAddress, new_message
 from queue_pipeline.transport import headers as wire
@@ -50,7 +51,8 @@ def declare(transform, **options):
 
 
 def workers(pipeline, transport, spark):
-    return SparkTransformer(pipeline, lambda: spark), Executors(pipeline, transport, lambda: spark)
+    sessions = AttemptSessions(lambda: spark)
+    return SparkTransformer(pipeline, sessions), Executors(pipeline, transport, sessions)
 
 
 def fill(transport, count):

@@ -13,6 +13,7 @@ from queue_pipeline.processing.outcomes import each, fail, reply, send
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import InstallOptions, QueueAddress, QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
@@ -51,8 +52,8 @@ def declare(travel="driver", **options):
 
 
 def run(transport, spark, pipeline):
-    executors = Executors(pipeline, transport, lambda: spark)
-    recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, lambda: spark), executors)
+    executors = Executors(pipeline, transport, AttemptSessions(lambda: spark))
+    recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, AttemptSessions(lambda: spark)), executors)
     drain = Drain(pipeline, transport, "run 1", recovery.attempt, slots=1, limit=recovery.limit)
     ended = drain.run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)

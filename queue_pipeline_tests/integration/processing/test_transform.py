@@ -9,10 +9,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
-from queue_pipeline.processing.envelopes import NO_REPLY_ADDRESS, Sending
+from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.outcomes import Append, Merge, Results, each, fail, reply, send
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.processing.sorting import NO_REPLY_ADDRESS
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Claim
 from queue_pipeline.transport import headers as wire
@@ -65,7 +67,7 @@ def run(spark, transform, messages, outputs=("billing",), **options):
     canonical = {output.queue: f"{output.queue}@here" for output in pipeline.output_queues}
     types = {output.queue: output.message_type for output in pipeline.output_queues if output.message_type}
     sending = Sending("orders", "Orders", "orders@here", canonical, types)
-    return SparkTransformer(pipeline, lambda: spark).transform(messages, sending)
+    return SparkTransformer(pipeline, AttemptSessions(lambda: spark)).transform(messages, sending)
 
 
 def sent(result):
@@ -393,7 +395,7 @@ def test_a_result_that_belongs_to_no_message_of_the_batch_is_an_error(spark):
         lambda messages: Results(failures=messages.select(F.lit("foreign").alias("id"), F.lit("no").alias("error"))),
     ):
         with pytest.raises(
-            TransformError, match=r"1 of the transform's results belong to no message of the batch \(id foreign\)"
+            TransformError, match=r"a result of the transform belongs to no message of the batch \(id foreign\)"
         ):
             run(spark, transform, numbered(1))
 
@@ -404,7 +406,7 @@ def test_a_result_whose_origin_was_lost_on_the_way_is_an_error(spark):
         kept = messages.select("origin", number().alias("n")).join(others, "n", "right")
         return kept.select("origin", F.struct("n").alias("body"))
 
-    with pytest.raises(TransformError, match="1 of the transform's results belong to no message of the batch"):
+    with pytest.raises(TransformError, match="a result of the transform belongs to no message of the batch"):
         run(spark, lost, numbered(2))
 
 
@@ -428,5 +430,7 @@ def test_a_reply_has_a_code_or_a_body_and_not_both(spark):
     def both(messages):
         return Results(replies=messages.select("origin", x(), F.lit(1).alias("code")))
 
-    with pytest.raises(TransformError, match="a reply to message row1 has a code and a body; give one of them"):
+    with pytest.raises(
+        TransformError, match="a result of message row1 has code and body; a reply is a message or a number"
+    ):
         run(spark, both, numbered(1))

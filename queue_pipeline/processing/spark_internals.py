@@ -1,0 +1,135 @@
+"""Every private part of PySpark that the project uses, with what is done where a version lacks it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from queue_pipeline.processing.arrow import Table
+
+_FIRST = 1_000_000
+"""Beyond what a module numbers that makes its expressions once, when it is loaded."""
+_numbers: ContextVar[Iterator[int] | None] = ContextVar("queue_pipeline_lambda_numbers", default=None)
+
+
+class AttemptSessions:
+    """A Spark session for each attempt, so that temporary views, settings and functions never reach another one.
+
+    Each is a clone of the run's own session, which no transform ever sees. Safe to use from several threads.
+    """
+
+    def __init__(self, base: Callable[[], SparkSession]) -> None:
+        self._base = base
+        self._living: set[SparkSession] = set()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[SparkSession]:
+        """A session that is the active one of this thread, and ends with the block."""
+        session = _clone(self._base())
+        with self._lock:
+            self._living.add(session)
+        try:
+            with _active(session):
+                yield session
+        finally:
+            with self._lock:
+                self._living.discard(session)
+            # It ends by itself later if it cannot be ended now; an error of the block must not be hidden.
+            with contextlib.suppress(Exception):
+                _end(session)
+
+    def interrupt(self) -> None:
+        """Stop what all sessions compute, for a run that is terminated."""
+        with self._lock:
+            living = list(self._living)
+        for session in living:
+            # The run ends either way; a server that is gone has nothing left to stop.
+            with contextlib.suppress(Exception):
+                session.interruptAll()
+
+
+def _clone(base: Any) -> SparkSession:
+    """A session with the settings of another one: `newSession` of a Connect client starts without them."""
+    if is_remote():
+        clone: SparkSession = base.cloneSession()
+        return clone
+    copied: SparkSession = type(base)(base.sparkContext, base._jsparkSession.cloneSession())
+    return copied
+
+
+@contextlib.contextmanager
+def _active(session: Any) -> Iterator[None]:
+    """Let `SparkSession.active()` in this thread be this session."""
+    if is_remote():
+        held = type(session)._active_session
+        before = getattr(held, "session", None)
+        held.session = session
+        try:
+            yield
+        finally:
+            held.session = before
+        return
+    java: Any = session._jvm.org.apache.spark.sql.classic.SparkSession
+    java.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        java.clearActiveSession()
+
+
+def _end(session: Any) -> None:
+    """Free what the server keeps of a session. Not `stop()`, which would stop a local server or a classic context."""
+    if is_remote():
+        session.client.release_session()
+        session.client.close()
+
+
+def collected(frame: DataFrame) -> Table:
+    """The rows of a frame. `toArrow` of a Connect client asks for the schema first, and casts to it: a struct that is
+    null where its fields are NOT NULL would be refused.
+    """
+    unasked = getattr(frame, "_to_table", None) if is_remote() else None
+    return frame.toArrow() if unasked is None else unasked()[0]
+
+
+@contextlib.contextmanager
+def stable_names() -> Iterator[None]:
+    """Number the variables of lambda functions from the same number on, in this block and thread.
+
+    Spark keeps what it compiled by the source that it generated, and the numbers of `F.transform` and the like stand in
+    that source. The client counts them from the start of the process, so that every batch would be compiled anew.
+    A classic session numbers them in Java, out of reach; nothing changes there.
+    """
+    _install()
+    before = _numbers.set(itertools.count(_FIRST))
+    try:
+        yield
+    finally:
+        _numbers.reset(before)
+
+
+def _install() -> None:
+    """Have the client of Spark Connect ask here first; where it has no such function, nothing is done."""
+    try:
+        variable: Any = importlib.import_module("pyspark.sql.connect.expressions").UnresolvedNamedLambdaVariable
+        original = variable.fresh_var_name
+    except (ImportError, AttributeError):
+        return
+    if getattr(original, "is_stable", False):
+        return
+
+    def fresh_var_name(name: str) -> str:
+        numbers = _numbers.get()
+        return str(original(name)) if numbers is None else f"{name}_{next(numbers)}"
+
+    fresh_var_name.is_stable = True  # type: ignore[attr-defined]
+    variable.fresh_var_name = staticmethod(fresh_var_name)

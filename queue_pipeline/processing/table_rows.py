@@ -1,0 +1,88 @@
+"""Rows for the user's own tables that came as outcomes: summed up by key, as Arrow, before the database sees them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from queue_pipeline.processing.arrow import Table
+from queue_pipeline.transport.user_tables import TableRows
+
+_EXACT = pa.decimal128(38, 0)
+"""What whole numbers are summed up as: 64 bits would overflow silently."""
+_ABOUT = b"queue_pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRows:
+    """Rows for one table. With a key, all other columns are numbers that are added to what is stored."""
+
+    table: str
+    key: tuple[str, ...]
+    rows: Table
+
+    def summed(self) -> OutcomeRows:
+        """One row per key; rows without a key stay as they are."""
+        if not self.key:
+            return self
+        added = [name for name in self.rows.column_names if name not in self.key]
+        exact = self.rows
+        for name in added:
+            if pa.types.is_integer(exact.schema.field(name).type):
+                exact = exact.set_column(exact.column_names.index(name), name, exact[name].cast(_EXACT))
+        grouped: Any = exact.group_by(list(self.key), use_threads=False)
+        sums = grouped.aggregate([(name, "sum") for name in added])
+        return OutcomeRows(
+            self.table,
+            self.key,
+            sums.select([*self.key, *(f"{name}_sum" for name in added)]).rename_columns([*self.key, *added]),
+        )
+
+    def as_table_rows(self) -> TableRows:
+        """The same as the transport writes it."""
+        names = tuple(self.rows.column_names)
+        columns = [_values(self.rows[name]) for name in names]
+        added = tuple(name for name in names if name not in self.key) if self.key else ()
+        return TableRows(self.table, names, list(zip(*columns, strict=True)), self.key, added)
+
+    def to_bytes(self) -> bytes:
+        """For the way from a Spark task to the run."""
+        about = json.dumps({"table": self.table, "key": self.key}).encode()
+        rows = self.rows.replace_schema_metadata({_ABOUT: about})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        return sink.getvalue().to_pybytes()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> OutcomeRows:
+        """What `to_bytes` made."""
+        rows = pa.ipc.open_stream(data).read_all()
+        about = json.loads((rows.schema.metadata or {})[_ABOUT])
+        return OutcomeRows(about["table"], tuple(about["key"]), rows.replace_schema_metadata(None))
+
+
+def together(parts: Iterable[OutcomeRows]) -> list[TableRows]:
+    """Rows of several parts of a batch, as the transport writes them: one set per table, key and columns."""
+    found: dict[Any, list[OutcomeRows]] = {}
+    for part in parts:
+        found.setdefault((part.table, part.key, part.rows.schema), []).append(part)
+    return [_joined(group).as_table_rows() for group in found.values()]
+
+
+def _joined(group: Sequence[OutcomeRows]) -> OutcomeRows:
+    if len(group) == 1:
+        return group[0].summed()
+    first = group[0]
+    return OutcomeRows(first.table, first.key, pa.concat_tables([part.rows for part in group])).summed()
+
+
+def _values(column: Any) -> list[Any]:
+    values = column.to_pylist()
+    if column.type == _EXACT:
+        return [None if value is None else int(value) for value in values]
+    return list(values)
