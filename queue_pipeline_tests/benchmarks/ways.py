@@ -1,34 +1,22 @@
-"""All ways from an order to its invoice, each with the messages that it gets and what has to hold afterwards."""
+"""All ways from an order to its invoice and parcel, each with the orders that it gets and what has to hold afterwards."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline_tests.benchmarks import jdbc, ours, peers
+from queue_pipeline_tests.benchmarks import ours, peers
 from queue_pipeline_tests.benchmarks.consumers.crew import Crew
-from queue_pipeline_tests.benchmarks.orders import Orders
+from queue_pipeline_tests.benchmarks.orders import INPUT, MOVED, Orders, Source
 from queue_pipeline_tests.benchmarks.plan import Plan
+from queue_pipeline_tests.benchmarks.rounds import Way
+from queue_pipeline_tests.benchmarks.workload import BAD, make_samples
 
-PGQUEUER = {"size": 4, "batch": 100, "connections": 20, "in_work": 1_000}
-PROCRASTINATE = {"size": 4, "concurrency": 5}
-"""Both: the fastest of several layouts, by the median of three passes; docs/benchmarks tells which were tried."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way: how many messages it gets, how they are sent, the work that is timed, and what is checked."""
-
-    name: str
-    count: int
-    prepare: Callable[[], object]
-    work: Callable[[], object]
-    check: Callable[[], None]
+BY_HAND_BATCH = 5_000
 
 
 class Ways:
@@ -43,89 +31,64 @@ class Ways:
         self._connection = connection
         self._spark = spark
         self._plan = plan
+        self._usual = orders.load("usual", make_samples(plan.source_rows, BAD))
+        self._clean = orders.load("clean", make_samples(plan.source_rows, 0.0))
         self.figures: list[RunFigures] = []
-        """Of each time that the driver's way was gone."""
+        """Of each time that the example was run."""
 
-    def limits(self) -> list[Way]:
-        """What the database itself can do."""
-        orders, rows, batch = self._orders, self._plan.rows, self._plan.batch
+    def move(self) -> Way:
+        """What the database itself can do: rows change tables, nothing is transformed."""
+        orders, rows = self._orders, self._plan.rows
 
-        def move() -> None:
-            while peers.move(self._connection, "sent", "results", batch):
+        def work() -> None:
+            while peers.move(self._connection, INPUT, MOVED, self._plan.batch):
                 pass
 
-        return [
-            Way(
-                "copy",
-                rows,
-                orders.clear,
-                lambda: peers.copy_in(self._connection, "results", orders.rows),
-                lambda: orders.check_moved("copy", rows),
-            ),
-            Way("move", rows, lambda: orders.send(rows), move, lambda: orders.check_moved("move", rows)),
-        ]
+        return Way("move", rows, lambda: orders.send(self._usual, rows), work, lambda: orders.check_moved("move", rows))
 
-    def spark(self) -> list[Way]:
-        """Ours, and Spark by itself."""
-        driver, executors = ours.by_driver(), ours.by_executors(self._plan.rows)
+    def example(self) -> Way:
+        """The worked example as it ships, one order of a hundred bad."""
 
-        def drain() -> None:
-            self.figures.append(ours.drain(driver, self._transport, self._spark))
+        def work() -> None:
+            self.figures.append(ours.drain(ours.example(), self._transport, self._spark))
 
-        return [
-            self._way("pipeline", self._plan.rows, drain),
-            self._way("executors", self._plan.rows, lambda: ours.drain(executors, self._transport, self._spark)),
-            self._way(
-                "jdbc",
-                self._plan.rows,
-                lambda: jdbc.copy_invoices(self._spark.spark_session, self._url, self._connection),
-                taken=False,
-            ),
-        ]
+        return self._way("example", self._plan.rows, work)
 
-    @contextlib.contextmanager
-    def peers(self) -> Iterator[list[Way]]:
-        """What a team would use instead, ready to begin."""
-        plan = self._plan
-        with contextlib.ExitStack() as stack:
-
-            def crew(module: str, name: str, size: int) -> Crew:
-                return stack.enter_context(Crew(module, name, self._url, size))
-
-            by_hand = crew("hand_written", "HandWritten", 2)
-            single = crew("single_message", "SingleMessage", 4)
-            jobs = crew("pgqueuer_jobs", "PgQueuerJobs", PGQUEUER["size"])
-            tasks = crew("procrastinate_jobs", "ProcrastinateJobs", PROCRASTINATE["size"])
-            for installed in (jobs, tasks):
-                installed.tell("install")
-            self._orders.also_empty("pgqueuer", "pgqueuer_log", "procrastinate_jobs", "procrastinate_events")
-
-            def hand_written(batch: int, size: int) -> Way:
-                name = f"psycopg_{batch}_x{size}"
-                return self._way(name, plan.rows, lambda: by_hand.drain(size=size, batch=batch))
-
-            def one_by_one(size: int) -> Way:
-                # Four processes are not four times as fast; all should work for about as long.
-                count = plan.single_rows * min(size, 2)
-                return self._way(f"single_message_x{size}", count, lambda: single.drain(size=size))
-
-            yield [
-                *(hand_written(batch, size) for batch in (1_000, 10_000) for size in (1, 2)),
-                *(one_by_one(size) for size in (1, 4)),
-                self._queue_of_jobs("pgqueuer", plan.pgqueuer_rows, jobs, PGQUEUER),
-                self._queue_of_jobs("procrastinate", plan.procrastinate_rows, tasks, PROCRASTINATE),
-            ]
-
-    def _way(self, name: str, count: int, work: Callable[[], object], *, taken: bool = True) -> Way:
-        orders = self._orders
-        return Way(
-            name, count, lambda: orders.send(count), work, lambda: orders.check_invoices(name, count, taken=taken)
+    def example_clean(self) -> Way:
+        """The same without a bad order."""
+        return self._way(
+            "example_clean",
+            self._plan.rows,
+            lambda: ours.drain(ours.example(), self._transport, self._spark),
+            source=self._clean,
         )
 
-    def _queue_of_jobs(self, name: str, count: int, crew: Crew, options: dict[str, int]) -> Way:
-        def prepare() -> None:
-            self._orders.clear()
-            crew.tell("fill", count=count)
+    @contextlib.contextmanager
+    def by_hand(self) -> Iterator[list[Way]]:
+        """The same by hand, in one process and in two."""
+        with Crew("by_hand", "ByHand", self._url, 2) as crew:
 
-        orders = self._orders
-        return Way(name, count, prepare, lambda: crew.drain(**options), lambda: orders.check_invoices(name, count))
+            def way(size: int) -> Way:
+                return self._way(
+                    f"by_hand_x{size}", self._plan.rows, lambda: crew.drain(size=size, batch=BY_HAND_BATCH)
+                )
+
+            yield [way(1), way(2)]
+
+    def _way(
+        self,
+        name: str,
+        count: int,
+        work: Callable[[], object],
+        *,
+        source: Source | None = None,
+        taken: bool = True,
+    ) -> Way:
+        orders, sent = self._orders, source or self._usual
+        return Way(
+            name,
+            count,
+            lambda: orders.send(sent, count),
+            work,
+            lambda: orders.check(name, sent, count, taken=taken),
+        )
