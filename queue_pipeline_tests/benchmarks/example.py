@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from queue_pipeline_tests.benchmarks.orders import Orders
-from queue_pipeline_tests.benchmarks.pipeline import DATABASE_OPTIONS, PROFILED, tell
+from queue_pipeline_tests.benchmarks import ours
+from queue_pipeline_tests.benchmarks.pipeline import tell
 from queue_pipeline_tests.benchmarks.plan import Plan
 from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.rounds import Rounds
@@ -13,11 +13,11 @@ from queue_pipeline_tests.benchmarks.workbench import Workbench
 
 def run(plan: Plan, report: Report, bench: Workbench) -> None:
     """Measure on PostgreSQL with a warm Spark."""
-    with bench.database("example", report, **DATABASE_OPTIONS) as (url, transport, connection):
-        ways = Ways(Orders(transport, connection), url, transport, connection, bench.spark, plan)
+    with bench.database("example", report, **ours.TRANSPORT) as (url, transport, connection):
+        ways = Ways(url, transport, connection, bench, plan)
         rounds = Rounds(connection, bench.processor_seconds)
         with ways.by_hand() as by_hand:
             rounds.warm_up([ways.example()], plan.pipeline_warm_ups)
             ways.figures.clear()
             results = rounds.run([ways.move(), ways.example(), ways.example_clean(), *by_hand], plan.pipeline_rounds)
-    tell(results, ways.figures, PROFILED, plan, report, part="example")
+    tell(results, ways.figures, plan, report, part="example")

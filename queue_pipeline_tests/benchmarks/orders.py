@@ -135,11 +135,13 @@ class Orders:
             raise RuntimeError(f"{way}: {found} of {count:,} orders; expected {expected}")
 
     def _found(self, *, taken: bool) -> Found:
-        related = [self._connection.execute(RELATED.format(queue=queue)).fetchone() for queue in RESULTS]
-        left = self._connection.execute(f"SELECT count(*) FROM {INPUT}").fetchone()[0] if taken else 0
-        counted = self._connection.execute(FOUND).fetchone()
+        values: list[int] = []
+        for queue in RESULTS:
+            values += self._connection.execute(RELATED.format(queue=queue)).fetchone()
+        values += self._connection.execute(FOUND).fetchone()
+        values += self._connection.execute(f"SELECT count(*) FROM {INPUT}").fetchone() if taken else [0]
         self._connection.commit()
-        return Found(*related[0], *related[1], *counted, left)
+        return Found(*values)
 
 
 def _cents(sample: Sample) -> int | None:

@@ -16,6 +16,8 @@ from queue_pipeline.transport import QueueTransport
 
 LARGEST_EXECUTOR_BATCH = 50_000
 OWNER = "bench"
+TRANSPORT: dict[str, Any] = {"endpoint": orders.input_queue, "error_queue": orders.error_queue}
+"""Options of the transport, as a run of the pipeline gives them."""
 
 
 def example() -> QueuePipeline:

@@ -1,4 +1,4 @@
-"""The worked example in plain Python, as a program without Spark would write it: an order in, an invoice and a parcel out.
+"""The worked example in plain Python, as a program without Spark does it: an order in, an invoice and a parcel out.
 
 Amounts are whole cents until they are written.
 """
