@@ -68,7 +68,7 @@ def _sized_body(number: int, size: int) -> bytes:
         "Customer": "Ada Bakker",
         "Country": "NL",
         "Currency": "EUR",
-        "PlacedAt": UNTIL.isoformat(),
+        "PlacedAt": UNTIL.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "Lines": [_LINE],
         "Remark": "",
     }
