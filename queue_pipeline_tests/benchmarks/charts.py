@@ -9,17 +9,15 @@ Drawn = dict[str, tuple[str, Kind]]
 
 PIPELINE: Drawn = {
     "move": ("limit: move inside the database", "limit"),
-    "pipeline": ("queue_pipeline, driver", "ours"),
+    "example": ("queue_pipeline", "ours"),
+    "example_clean": ("queue_pipeline, no bad message", "ours"),
+    "example_young": ("queue_pipeline, Spark just started", "ours"),
     "executors": ("queue_pipeline, executors", "ours"),
     "jdbc": ("Spark JDBC, no guarantees", "peer"),
-    "psycopg_10000_x2": ("psycopg by hand, 10,000, 2 processes", "peer"),
-    "psycopg_10000_x1": ("psycopg by hand, 10,000", "peer"),
-    "psycopg_1000_x2": ("psycopg by hand, 1,000, 2 processes", "peer"),
-    "psycopg_1000_x1": ("psycopg by hand, 1,000", "peer"),
-    "single_message_x4": ("one a transaction, 4 processes", "peer"),
+    "by_hand_x2": ("psycopg by hand, 2 processes", "peer"),
+    "by_hand_x1": ("psycopg by hand, 1 process", "peer"),
+    "single_message": ("one message per transaction", "peer"),
     "pgqueuer": ("pgqueuer", "peer"),
-    "single_message_x1": ("one a transaction", "peer"),
-    "procrastinate": ("procrastinate", "peer"),
 }
 TRANSPORT: Drawn = {
     "copy": ("limit: COPY in", "limit"),
@@ -45,8 +43,9 @@ LATENCY: Drawn = {
 _RATES = "messages a second, median; longer is better"
 _CHARTS: dict[str, tuple[str, str, str, Drawn, int]] = {
     "transport": ("The transport beside the database's limits", _RATES, "messages_per_s", TRANSPORT, 0),
-    "pipeline": ("Consume, transform, produce", _RATES, "messages_per_s", PIPELINE, 0),
-    "all": ("Consume, transform, produce", _RATES, "messages_per_s", PIPELINE, 0),
+    "example": ("The worked example", _RATES, "messages_per_s", PIPELINE, 0),
+    "pipeline": ("The worked example", _RATES, "messages_per_s", PIPELINE, 0),
+    "all": ("The worked example", _RATES, "messages_per_s", PIPELINE, 0),
     "latency": (
         "From send to result",
         "seconds, median; shorter is better",

@@ -15,11 +15,11 @@ from queue_pipeline_tests.benchmarks.plan import BACKLOGS, Plan, say
 from queue_pipeline_tests.benchmarks.report import Report, paired
 from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
 from queue_pipeline_tests.benchmarks.stream_reader import forget_peak_memory, peak_memory_mb
-from queue_pipeline_tests.benchmarks.workload import make_messages, sized_messages
+from queue_pipeline_tests.benchmarks.workload import BAD, make_samples, sized_samples
 
 SIZES = ("10k", "100k", "1m")
 BATCH = 2_500
-BODIES = {"0.1k": 102, "1k": 1_024, "10k": 10_240, "100k": 102_400}
+BODIES = {"0.2k": 205, "1k": 1_024, "10k": 10_240, "100k": 102_400}
 """Bytes of a body, by the name that the figures have."""
 
 
@@ -48,42 +48,42 @@ def tell_growth(backlogs: Backlogs, plan: Plan, report: Report) -> None:
 
 def tell_executors(orders: Orders, transport: QueueTransport, spark: SparkResource, plan: Plan, report: Report) -> None:
     """Whole backlogs worked off by the executors, and how much more memory this process needs for it."""
+    source = orders.load("usual", make_samples(plan.source_rows, BAD))
     for size in plan.executor_backlogs:
         count = BACKLOGS[size]
-        orders.send(count)
+        orders.send(source, count)
         forget_peak_memory()
         before = peak_memory_mb()
         watch = Stopwatch()
         watch.time(size, partial(ours.drain, ours.by_executors(count), transport, spark))
-        orders.check_invoices(f"executors, {size}", count)
+        orders.check(f"executors, {size}", source, count)
         report.add("microseconds_per_message", f"executors_{size}", [watch.seconds[size] / count * 1e6])
         report.add("memory_mb", f"driver_more_by_executors_{size}", [peak_memory_mb() - before])
         say(f"{count:,} worked off by executors: {watch.seconds[size] / count * 1e6:.0f} us a message")
 
 
 def tell_bodies(orders: Orders, transport: QueueTransport, spark: SparkResource, plan: Plan, report: Report) -> None:
-    """The driver's pipeline with small bodies and with large ones."""
-    pipeline, rows = ours.by_driver(), {}
+    """The worked example with small bodies and with large ones."""
+    pipeline, rows = ours.example(), {}
     for name, size in BODIES.items():
         rows[name] = count = min(plan.rows, plan.body_bytes // size)
-        orders.load(sized_messages(count, size))
-        seconds = []
+        source = orders.load("sized", sized_samples(min(count, plan.source_rows), size))
+        seconds: list[float] = []
         # The first time is for Java's compiler, which has not seen bodies of that shape.
         for number in range(plan.side_rounds + 1):
-            orders.send(count)
+            orders.send(source, count)
             watch = Stopwatch()
             watch.time(name, lambda: ours.drain(pipeline, transport, spark))
-            orders.check_invoices(f"bodies of {name}", count)
+            orders.check(f"bodies of {name}", source, count)
             seconds += [watch.seconds[name]] if number else []
         report.add("microseconds_per_message", f"body_{name}", [took / count * 1e6 for took in seconds])
         report.add("megabytes_per_s", f"body_{name}", [count * size / took / 1e6 for took in seconds])
         say(f"bodies of {name}: {seconds[-1] / count * 1e6:.0f} us a message")
-    orders.load(make_messages(plan.rows))
     report.settings["scale"] |= {f"rows of body_{name}": count for name, count in rows.items()}
 
 
 def _work_off(transport: QueueTransport, queue: str) -> None:
-    """A batch as a receiver sees to it: look, take, end."""
+    """A batch as a receiver handles it: peek, claim, complete."""
     transport.peek(queue)
     claim = transport.claim(queue, OWNER, BATCH)
     if claim is None or claim.messages != BATCH:

@@ -1,94 +1,153 @@
-"""The tables that everybody works on: orders wait in `sent`, invoices go to `results`, and nothing may be lost."""
+"""The tables of the worked example: orders are sent anew for each measurement, and the results checked after it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport
+from queue_pipeline.example import shop
+from queue_pipeline.example.samples import UNREADABLE_HEADERS, Sample
+from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.backlogs import settle
-from queue_pipeline_tests.benchmarks.consumers.invoices import invoice
+from queue_pipeline_tests.benchmarks.consumers.pricing import RefusedError, price
 from queue_pipeline_tests.benchmarks.server import outside_transaction
+from queue_pipeline_tests.benchmarks.workload import copy_rows
 
-OURS = ("sent.Claimed", "QueueClaims", "QueueOutbox")
-ROUNDING = 0.0051
-"""How far two ways may be apart in a total: one rounds half cents up, another to the even one."""
-FILL = """
-INSERT INTO sent (id, headers, body)
-SELECT gen_random_uuid(), replace(headers, substring(headers FROM '"NServiceBus.MessageId":"([^"]+)"'), fresh), body
+INPUT, MOVED = shop.ORDERS, "moved"
+RESULTS = (shop.BILLING, shop.SHIPPING)
+EMPTIED = (INPUT, *RESULTS, shop.ERROR, shop.TOTALS, MOVED)
+KEPT_BY_OURS = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename = ANY (%s)"
+OURS = ["QueueClaims", "QueueOutbox", *(f"{queue}.Claimed" for queue in (INPUT, *RESULTS))]
+"""Tables that the product keeps beside the queues, as far as it has them."""
+
+SEND = """
+INSERT INTO orders (id, headers, body)
+SELECT
+    gen_random_uuid(),
+    replace(headers, coalesce(substring(headers FROM '"NServiceBus.MessageId":"([^"]+)"'), ''), fresh),
+    body
 FROM (
     SELECT *, CAST(gen_random_uuid() AS text) AS fresh
-    FROM source, generate_series(1, %s) AS repetition
+    FROM {source}, generate_series(1, %s) AS repetition
     ORDER BY repetition, seq
     LIMIT %s
-) AS orders
+) AS waiting
 ORDER BY repetition, seq
 """
-"""Sends the orders of the source in their order, several times if it has fewer; every message has an id of its own."""
+"""Sends the orders of a source in their order, repeated if it has fewer; every message has an id of its own."""
+RELATED = "SELECT count(*), count(DISTINCT headers::json ->> 'NServiceBus.RelatedTo') FROM {queue}"
 FOUND = """
-SELECT count(*), count(DISTINCT headers::json ->> 'NServiceBus.RelatedTo'),
-    coalesce(sum((convert_from(body, 'UTF8')::json ->> 'total')::float), 0)
-FROM results
+SELECT
+    (SELECT count(*) FROM error),
+    (SELECT coalesce(sum(orders), 0)::bigint FROM order_totals),
+    (SELECT coalesce(round(sum(revenue) * 100), 0)::bigint FROM order_totals)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Orders that are sent again and again: their table, and the total in cents of each, or None for a bad one."""
+
+    table: str
+    cents: Sequence[int | None]
+
+    def expected(self, count: int) -> Found:
+        """What has to be there after the first `count` orders of endless repetitions were processed."""
+        whole, rest = divmod(count, len(self.cents))
+        good = [[one for one in part if one is not None] for part in (self.cents, self.cents[:rest])]
+        orders = whole * len(good[0]) + len(good[1])
+        return Found(orders, orders, orders, orders, count - orders, orders, whole * sum(good[0]) + sum(good[1]), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The results of some orders."""
+
+    invoices: int
+    invoiced: int
+    """Different orders that invoices relate to."""
+    parcels: int
+    packed: int
+    """Different orders that parcels relate to."""
+    failed: int
+    counted: int
+    """Orders in the table of totals."""
+    cents: int
+    """The sum of all totals."""
+    left: int
+    """Messages that are still in the queue."""
 
 
 class Orders:
-    """Fills the input anew for each measurement, and looks at the output after it."""
+    """Fills the input for each measurement, and looks at the output after it."""
 
     def __init__(self, transport: QueueTransport, connection: Any) -> None:
         self._transport = transport
         self._connection = connection
-        self._others: tuple[str, ...] = ()
-        self._totals: list[float] = []
-        self.rows: list[peers.CopyRow] = []
-        transport.install("sent", plain_queues=["results", "source", "copied", "error"])
+        shop.install(transport)
+        transport.install(plain_queues=[MOVED])
+        found = connection.execute(KEPT_BY_OURS, (OURS,)).fetchall()
+        connection.commit()
+        self._emptied = [*EMPTIED, *(name for (name,) in found)]
 
-    def load(self, messages: Sequence[OutgoingMessage]) -> None:
-        """Keep these messages as the source of all that is sent."""
-        (shipment,) = self._transport.sender.prepare(Operation("source", message) for message in messages)
-        self.rows = peers.copy_rows(shipment.rows())
-        outside_transaction(self._connection, "TRUNCATE source")
-        peers.copy_in(self._connection, "source", self.rows)
-        settle(self._connection, "source")
-        self._totals = [json.loads(invoice(message.body))["total"] for message in messages]
+    def load(self, name: str, samples: Iterable[Sample]) -> Source:
+        """Keep these orders in a table of their own, as the source of what is sent."""
+        kept, table = list(samples), f"source_{name}"
+        self._transport.install(plain_queues=[table])
+        outside_transaction(self._connection, f"TRUNCATE {table}")
+        peers.copy_in(self._connection, table, copy_rows(kept))
+        settle(self._connection, table)
+        return Source(table, [_cents(sample) for sample in kept])
 
     def also_empty(self, *tables: str) -> None:
-        """Tables of somebody else's that start every measurement empty."""
-        self._others += tables
+        """Tables of a peer that start every measurement empty."""
+        self._emptied += tables
 
     def clear(self) -> None:
         """Empty everything; a checkpoint comes before messages are sent, not between that and their receipt."""
-        tables = ", ".join(f'"{name}"' for name in ("sent", "results", "copied", *OURS, *self._others))
+        tables = ", ".join(f'"{name}"' for name in self._emptied)
         outside_transaction(self._connection, f"TRUNCATE {tables} CASCADE")
         outside_transaction(self._connection, "CHECKPOINT")
 
-    def send(self, count: int) -> None:
-        """Have so many messages wait."""
+    def send(self, source: Source, count: int) -> None:
+        """Let this many orders wait."""
         self.clear()
-        self._connection.execute(FILL, (-(-count // len(self.rows)), count))
+        self._connection.execute(SEND.format(source=source.table), (-(-count // len(source.cents)), count))
         self._connection.commit()
-        settle(self._connection, "sent")
+        settle(self._connection, INPUT)
 
     def check_moved(self, way: str, count: int) -> None:
-        """Every row is there, as it was."""
-        found = self._connection.execute("SELECT count(*) FROM results").fetchone()[0]
+        """Check that every row arrived."""
+        moved = self._connection.execute(f"SELECT count(*) FROM {MOVED}").fetchone()[0]
         self._connection.commit()
-        if found != count:
-            raise RuntimeError(f"{way}: {found:,} rows arrived, and should be {count:,}")
+        if moved != count:
+            raise RuntimeError(f"{way}: {moved:,} rows arrived instead of {count:,}")
 
-    def check_invoices(self, way: str, count: int, *, taken: bool = True) -> None:
-        """Each message has exactly one invoice, the sums are right, and nothing is left in the queue."""
-        found, different, total = self._connection.execute(FOUND).fetchone()
-        left = self._connection.execute("SELECT count(*) FROM sent").fetchone()[0] if taken else 0
+    def check(self, way: str, source: Source, count: int, *, taken: bool = True) -> None:
+        """Check that each order has one invoice and one parcel or failed, and that the totals are right.
+
+        `taken` is False for a way that leaves the messages in the queue.
+        """
+        found, expected = self._found(taken=taken), source.expected(count)
+        if found != expected:
+            raise RuntimeError(f"{way}: {found} of {count:,} orders; expected {expected}")
+
+    def _found(self, *, taken: bool) -> Found:
+        values: list[int] = []
+        for queue in RESULTS:
+            values += self._connection.execute(RELATED.format(queue=queue)).fetchone()
+        values += self._connection.execute(FOUND).fetchone()
+        values += self._connection.execute(f"SELECT count(*) FROM {INPUT}").fetchone() if taken else [0]
         self._connection.commit()
-        if (found, different, left) != (count, count, 0):
-            raise RuntimeError(
-                f"{way}: {found:,} invoices of {different:,} messages, and {left:,} left in the queue; "
-                f"there should be one for each of {count:,} messages"
-            )
-        whole, rest = divmod(count, len(self._totals))
-        expected = whole * sum(self._totals) + sum(self._totals[:rest])
-        if abs(total - expected) > ROUNDING * count:
-            raise RuntimeError(f"{way}: the invoices come to {total:,.2f}, and should to {expected:,.2f}")
+        return Found(*values)
+
+
+def _cents(sample: Sample) -> int | None:
+    if sample.kind == UNREADABLE_HEADERS:
+        return None
+    try:
+        return price(sample.message.body).cents
+    except RefusedError:
+        return None

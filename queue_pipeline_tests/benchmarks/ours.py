@@ -1,66 +1,35 @@
-"""The pipeline of ours that is measured: orders in, invoices out, with all guarantees."""
+"""The worked example as it ships, worked off as a run does it: the only place that knows how a pipeline is run."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
+from queue_pipeline.defs.orders import orders
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.drain import Drain
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
-from queue_pipeline.processing.outcomes import each, send
-from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline_tests.benchmarks.consumers.invoices import ENDPOINT, MESSAGE_TYPE
 
-ORDER = (
-    "`order` bigint NOT NULL, customer string NOT NULL, placed string, note string, "
-    "lines array<struct<sku: string, quantity: int, price: double>>"
-)
 LARGEST_EXECUTOR_BATCH = 50_000
 OWNER = "bench"
+TRANSPORT: dict[str, Any] = {"endpoint": orders.input_queue, "error_queue": orders.error_queue}
+"""Options of the transport, as a run of the pipeline gives them."""
 
 
-def invoice(order: Column) -> Column:
-    """What everybody computes of an order; `consumers.invoices` has it in Python."""
-    total = F.aggregate(order.lines, F.lit(0.0), lambda sum_, line: sum_ + line.quantity * line.price)
-    kept = (order[name].alias(name) for name in ("order", "customer", "note", "lines"))
-    return F.struct(*kept, F.round(total, 2).alias("total"))
-
-
-def send_invoices(messages: DataFrame) -> DataFrame:
-    """The transform of the pipeline."""
-    return messages.select("origin", each(send("results", json=invoice(F.col("payload")))))
-
-
-def declare(**options: Any) -> QueuePipeline:
-    """The pipeline with default settings, but that it ends when its queue is empty."""
-    return QueuePipeline(
-        name="invoices",
-        input_queue=ENDPOINT,
-        output_queues=[Output(queue="results", message_type=MESSAGE_TYPE)],
-        body_schema=ORDER,
-        transform=send_invoices,
-        linger_seconds=0.0,
-        **options,
-    )
-
-
-def by_driver() -> QueuePipeline:
-    """Batches through the driver, with default settings."""
-    return declare(travel="driver")
+def example() -> QueuePipeline:
+    """The pipeline `orders` with its own settings, but that it ends when its queue is empty."""
+    return _changed(linger_seconds=0.0)
 
 
 def by_executors(rows: int) -> QueuePipeline:
-    """Large batches by the executors, at least two of them, as many as are in work at once."""
+    """The same by large batches that executors read and stage: at least two of them, as many as are in work at once."""
     batch = min(LARGEST_EXECUTOR_BATCH, max(1, -(-rows // 2)))
-    return declare(travel="executors", batch_messages=batch, batch_bytes=2 * 1024**3)
+    return _changed(linger_seconds=0.0, travel="executors", batch_messages=batch, batch_bytes=2 * 1024**3)
 
 
 def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResource) -> RunFigures:
@@ -82,3 +51,11 @@ def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResour
     if ended.failure is not None:
         raise ended.failure
     return figures
+
+
+def _changed(**values: Any) -> QueuePipeline:
+    """The pipeline with other values; `model_copy` itself would accept names that no field has."""
+    unknown = values.keys() - QueuePipeline.model_fields.keys()
+    if unknown:
+        raise ValueError(f"a pipeline has no {', '.join(sorted(unknown))}")
+    return orders.model_copy(update=values)

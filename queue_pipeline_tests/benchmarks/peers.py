@@ -29,7 +29,7 @@ INSERT INTO {target} (id, expires, headers, body) SELECT id, expires, headers, b
 
 
 def connect(url: str) -> Any:
-    """A psycopg connection; the transport's own goes through ODBC to the same address."""
+    """A psycopg connection; the transport has connections of its own."""
     return psycopg.connect(url)
 
 

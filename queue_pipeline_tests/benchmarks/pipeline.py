@@ -1,94 +1,82 @@
-"""The pipeline part: the same orders from queue to queue, by all ways in turn."""
+"""The pipeline part: the worked example by all ways in turn."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
+from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline_tests.benchmarks import ours
-from queue_pipeline_tests.benchmarks.comparison import best_peer, ratios
-from queue_pipeline_tests.benchmarks.orders import Orders
-from queue_pipeline_tests.benchmarks.plan import Plan, say
+from queue_pipeline_tests.benchmarks.plan import Plan
+from queue_pipeline_tests.benchmarks.ratios import YOUNG, ratios, young_ratio
 from queue_pipeline_tests.benchmarks.report import Report
-from queue_pipeline_tests.benchmarks.server import wal_position
-from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
-from queue_pipeline_tests.benchmarks.ways import PGQUEUER, PROCRASTINATE, Way, Ways
+from queue_pipeline_tests.benchmarks.rounds import Results, Rounds
+from queue_pipeline_tests.benchmarks.ways import BY_HAND_BATCH, PGQUEUER, RECEIVES_IN_FLIGHT, Ways
 from queue_pipeline_tests.benchmarks.workbench import Workbench
-from queue_pipeline_tests.benchmarks.workload import make_messages, message_size
+from queue_pipeline_tests.benchmarks.workload import BAD, make_messages, message_size
 
-WRITTEN = ("move", "pipeline", "executors", "jdbc", "psycopg_1000_x1", "psycopg_10000_x1")
-"""Whose bytes of write-ahead log are told."""
+PROFILED = ("example", "by_hand_x2")
+"""Ways whose processor time is reported by kind of process."""
 
 
 def run(plan: Plan, report: Report, bench: Workbench) -> None:
-    """Measure on PostgreSQL with a warm Spark."""
-    messages = make_messages(plan.rows)
-    size = message_size(messages)
-    with bench.database("pipeline", report, endpoint="sent") as (url, transport, connection):
-        orders = Orders(transport, connection)
-        orders.load(messages)
-        ways = Ways(orders, url, transport, connection, bench.spark, plan)
-        with ways.peers() as peers:
-            every = [*ways.limits(), *ways.spark(), *peers]
-            rounds = _Rounds(connection, every, plan)
-            rounds.warm_up(ways.spark(), plan.spark_warm_ups)
-            rounds.warm_up(ways.spark()[:1], plan.pipeline_warm_ups)
+    """Measure on PostgreSQL: first by Sparks that were just started, then with a warm one."""
+    with bench.database("pipeline", report, **ours.TRANSPORT) as (url, transport, connection):
+        ways = Ways(url, transport, connection, bench, plan)
+        rounds = Rounds(connection, bench.processor_seconds)
+        young = []
+        for _ in range(plan.young_rounds):
+            with ways.example_young() as way:
+                young += rounds.run([way], 1)[way.name]
+        with ways.by_hand() as by_hand, ways.single_message() as single, ways.pgqueuer() as pgqueuer:
+            rounds.warm_up([ways.example()], plan.pipeline_warm_ups)
+            rounds.warm_up([ways.executors(), ways.jdbc()], plan.spark_warm_ups)
             ways.figures.clear()
-            watches = rounds.run()
-    speed = {way.name: [way.count / watch.seconds[way.name] for watch in watches] for way in every}
+            ours_and_limit = [ways.move(), ways.example(), ways.example_clean(), ways.executors()]
+            results = rounds.run([*ours_and_limit, ways.jdbc(), *by_hand, single, pgqueuer], plan.pipeline_rounds)
+    tell(results, ways.figures, plan, report, part="pipeline")
+    first = [one.speed for one in young]
+    report.add("messages_per_s", "example_young", first)
+    report.add("ratios", YOUNG, young_ratio(first, [one.speed for one in results["example"]]))
+    report.settings["pipeline"] |= {
+        "rows of example_young": plan.young_rows,
+        "starts of Spark for example_young": plan.young_rounds,
+        "executor batch": ours.by_executors(plan.rows).batch_messages,
+        "single_message processes": RECEIVES_IN_FLIGHT,
+        **{f"pgqueuer {name}": value for name, value in PGQUEUER.items()},
+    }
+
+
+def tell(results: Results, figures: Sequence[RunFigures], plan: Plan, report: Report, *, part: str) -> None:
+    """Report what the rounds measured."""
+    speed = {name: [one.speed for one in measured] for name, measured in results.items()}
     for name, values in ratios(speed).items():
         report.add("ratios", name, values)
     for name, values in speed.items():
         report.add("messages_per_s", name, values)
-    counts = {way.name: way.count for way in every}
-    for name in WRITTEN:
-        report.add("wal_bytes", name, [watch.bytes[name] / counts[name] for watch in watches])
-    report.wal = statistics.median(watch.bytes["pipeline"] / plan.rows for watch in watches)
+    for name in PROFILED:
+        for kind in results[name][0].processor:
+            used = [one.processor[kind] / one.count * 1e6 for one in results[name]]
+            report.add("processor_us_per_message", f"{name}_{kind}", used)
+        used = [sum(one.processor.values()) / one.count * 1e6 for one in results[name]]
+        report.add("processor_us_per_message", f"{name}_all", used)
+    for name, measured in results.items():
+        report.add("wal_bytes", name, [one.wal_bytes / one.count for one in measured])
+    report.wal = statistics.median(one.wal_bytes / one.count for one in results["example"])
     for step in ("read", "transform", "complete"):
-        spent = [getattr(ran, f"{step}_seconds") / plan.rows * 1e6 for ran in ways.figures]
-        report.add("microseconds_per_message", f"pipeline_{step}", spent)
-    fewer = {name: count for name, count in counts.items() if count != plan.rows}
-    report.settings["pipeline"] = {
+        spent = [getattr(ran, f"{step}_seconds") / plan.rows * 1e6 for ran in figures]
+        report.add("microseconds_per_message", f"example_{step}", spent)
+    size = message_size(make_messages(1_000))
+    counts = {name: measured[0].count for name, measured in results.items()}
+    report.settings[part] = {
         "rows": plan.rows,
         "rounds": plan.pipeline_rounds,
+        "warm-up messages": plan.rows * plan.pipeline_warm_ups,
+        "bad": BAD,
         "header_bytes": size.header_bytes,
         "body_bytes": size.body_bytes,
-        "batch": ours.by_driver().batch_messages,
-        "executor_batch": ours.by_executors(plan.rows).batch_messages,
-        "move_batch": plan.batch,
-        "best_peer": best_peer(speed),
-        **{f"rows of {name}": count for name, count in fewer.items()},
-        **{f"pgqueuer {name}": value for name, value in PGQUEUER.items()},
-        **{f"procrastinate {name}": value for name, value in PROCRASTINATE.items()},
+        "batch": ours.example().batch_messages,
+        "by_hand batch": BY_HAND_BATCH,
+        "move batch": plan.batch,
+        **{f"rows of {name}": count for name, count in counts.items() if count != plan.rows},
     }
-
-
-class _Rounds:
-    def __init__(self, connection: Any, ways: Sequence[Way], plan: Plan) -> None:
-        self._connection = connection
-        self._ways = ways
-        self._plan = plan
-
-    def warm_up(self, ways: Sequence[Way], times: int) -> None:
-        """Some rounds for Java's compiler, which nobody counts."""
-        for number in range(1, times + 1):
-            self._round(f"warming Spark up, {number} of {times}", ways)
-
-    def run(self) -> list[Stopwatch]:
-        """All ways in turn; who goes first changes from round to round."""
-        ways, total = list(self._ways), self._plan.pipeline_rounds
-        return [
-            self._round(f"round {number} of {total}", ways if number % 2 else ways[::-1])
-            for number in range(1, total + 1)
-        ]
-
-    def _round(self, name: str, ways: Sequence[Way]) -> Stopwatch:
-        watch = Stopwatch(lambda: wal_position(self._connection))
-        for way in ways:
-            way.prepare()
-            watch.time(way.name, way.work)
-            way.check()
-        told = ", ".join(f"{way.name} {way.count / watch.seconds[way.name]:,.0f}/s" for way in ways)
-        say(f"{name}: {told}")
-        return watch

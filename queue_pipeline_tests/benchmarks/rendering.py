@@ -22,7 +22,7 @@ def as_text(report: Report) -> str:
     blocks = [_plain_table(rows) for rows in _tables(report)]
     if report.wal is not None:
         blocks.append(f"{WAL}  {report.wal:,.0f}")
-    return "\n\n".join([*blocks, *_facts(report)])
+    return "\n\n".join([*report.notes, *blocks, *_facts(report)])
 
 
 def as_markdown(report: Report, part: str, chart: str | None = None) -> str:
@@ -30,6 +30,7 @@ def as_markdown(report: Report, part: str, chart: str | None = None) -> str:
     blocks = [f"# Benchmark: {part}"]
     if chart is not None:
         blocks.append(f"![messages a second, {part}]({chart})")
+    blocks += report.notes
     blocks += [_markdown_table(rows) for rows in _tables(report)]
     if report.wal is not None:
         blocks.append(f"Bytes of write-ahead log from a message to its result: {report.wal:,.0f}")

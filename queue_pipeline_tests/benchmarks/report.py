@@ -44,13 +44,15 @@ class Report:
     wal: float | None = None
     versions: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What a reader has to know before reading a figure."""
 
     def add(self, group: str, name: str, values: Sequence[float]) -> None:
         """Keep a figure."""
         self.figures.setdefault(group, {})[name] = summarise(values)
 
     def target(self, group: str, name: str) -> Target | None:
-        """What the figure should be, where somebody decided that."""
+        """What the figure should be, if there is a target."""
         return self.targets.get((group, name))
 
     def as_json(self) -> dict[str, Any]:
@@ -70,6 +72,8 @@ class Report:
                     targets[name] = target.as_json(figure.median)
         if self.wal is not None:
             values[WAL] = round(self.wal)
+        if self.notes:
+            values["notes"] = self.notes
         return {**values, "spread": spread, "targets": targets, "versions": self.versions, "settings": self.settings}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queue_pipeline_tests.benchmarks import ours
 from queue_pipeline_tests.benchmarks.bloat import tell_bloat
 from queue_pipeline_tests.benchmarks.growth import tell_bodies, tell_executors, tell_growth
 from queue_pipeline_tests.benchmarks.looks import tell_audits, tell_peeks, tell_purges
@@ -22,7 +23,7 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
     tell_peeks(bench.backlogs, LOOKED_AT, plan, report)
     tell_purges(bench.backlogs, LOOKED_AT, plan, report)
     tell_audits(bench.backlogs, LOOKED_AT, report)
-    with bench.database("scale", report, endpoint="sent") as (url, transport, connection):
+    with bench.database("scale", report, **ours.TRANSPORT) as (url, transport, connection):
         tell_receivers(url, transport, connection, plan, report)
         orders = Orders(transport, connection)
         tell_bodies(orders, transport, bench.spark, plan, report)

@@ -25,12 +25,11 @@ STATED = ("fsync", "full_page_writes", "wal_level", *SETTINGS)
 PACKAGES = (
     "queue_pipeline",
     "psycopg",
-    "pyodbc",
+    "pydantic",
     "pyarrow",
     "pyspark",
     "dagster",
     "pgqueuer",
-    "procrastinate",
     "asyncpg",
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -16,10 +17,11 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.backlogs import Backlogs
 from queue_pipeline_tests.benchmarks.plan import say
+from queue_pipeline_tests.benchmarks.processor_time import Seconds, processor_seconds
 from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.server import ours_url, private_postgresql, stated_settings, versions
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
-from queue_pipeline_tests.support.spark import private_spark
+from queue_pipeline_tests.support.spark import DISCOVERY_VARIABLE, private_spark
 
 DRIVER_JAR = Path("/usr/share/java/postgresql.jar")
 
@@ -54,6 +56,13 @@ class Workbench:
         folder = tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-", ignore_cleanup_errors=True)
         self._stack.enter_context(private_spark(Path(self._stack.enter_context(folder))))
         return SparkResource(spark_config=spark_config())
+
+    def processor_seconds(self) -> Seconds:
+        """Processor time of this process, the database, Spark's server and all that they started."""
+        discovery = os.environ.get(DISCOVERY_VARIABLE)
+        if discovery is None or not Path(discovery).exists():
+            return processor_seconds()
+        return processor_seconds([int(json.loads(Path(discovery).read_text())["pid"])])
 
     @functools.cached_property
     def backlogs(self) -> Backlogs:

@@ -1,21 +1,29 @@
-"""The messages that everybody moves: about 1 KiB, headers as an endpoint of ours writes them."""
+"""The messages that everybody moves: orders of the worked example, as the shop writes them."""
 
 from __future__ import annotations
 
 import json
-import random
 import statistics
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
-from queue_pipeline.transport import OutgoingMessage, new_message
+from queue_pipeline.example.orders import good_orders, order_body, order_message
+from queue_pipeline.example.samples import NOT_HEADERS, UNREADABLE_HEADERS, Sample, samples
+from queue_pipeline.transport import OutgoingMessage
 from queue_pipeline.transport import headers as wire
+from queue_pipeline_tests.benchmarks.peers import CopyRow
 
-_LINES = 6
-_LONGEST_LINE = 70
+SEED = 7
+UNTIL = datetime(2025, 5, 1, tzinfo=UTC)
+"""The last orders are of this time: the same orders for every run."""
+BAD = 0.01
+_LINE = {"Sku": "PEN-BLK", "Quantity": 1, "UnitPrice": 18.9}
 
-# Rows made inside the database, of the same size: for backlogs that are only there to wait.
+# Rows made inside the database, of about the same size: for backlogs that are only there to wait.
 FILL = """
 INSERT INTO {queue} (id, expires, headers, body)
 SELECT
@@ -26,51 +34,51 @@ FROM generate_series(1, {count}) AS n
 """
 
 
-def make_messages(count: int, seed: int = 7) -> list[OutgoingMessage]:
-    """Orders with a few lines each; the same ones for the same seed, but for the ids in their headers."""
-    chance = random.Random(seed)
-    return [_message(_order(number, chance)) for number in range(count)]
+def make_samples(count: int, bad: float) -> Iterator[Sample]:
+    """Orders of the example, of which the share `bad` is unusable."""
+    return samples(count, bad=bad, seed=SEED, until=UNTIL)
 
 
-def sized_messages(count: int, body_bytes: int, seed: int = 7) -> list[OutgoingMessage]:
-    """Orders with bodies of exactly this size: as many lines as go in, and a note for the rest."""
-    chance = random.Random(seed)
-    return [_message(_sized_order(number, body_bytes, chance)) for number in range(count)]
+def make_messages(count: int) -> list[OutgoingMessage]:
+    """Good orders; the same ones each time, but for the ids in their headers."""
+    return [order_message(order_body(order)) for order in islice(good_orders(SEED, UNTIL), count)]
 
 
-def _message(body: str) -> OutgoingMessage:
-    return new_message(body, message_type="Shop.Messages.PlaceOrder", endpoint="Shop.Sales")
+def copy_rows(found: Iterable[Sample]) -> list[CopyRow]:
+    """Samples as rows of a queue, those with unreadable headers included."""
+    return [
+        (
+            uuid.uuid4(),
+            None,
+            NOT_HEADERS if one.kind == UNREADABLE_HEADERS else wire.encode(one.message.headers),
+            one.message.body,
+        )
+        for one in found
+    ]
 
 
-def _order(number: int, chance: random.Random) -> str:
-    order = {
-        "order": number,
-        "customer": f"customer-{chance.randrange(10**6):06d}@example.com",
-        "placed": f"2024-05-{chance.randint(1, 28):02d}T12:00:00Z",
-        "note": f"{chance.getrandbits(256):064x}",
-        "lines": [_line(chance) for _ in range(_LINES)],
+def sized_samples(count: int, body_bytes: int) -> Iterator[Sample]:
+    """Orders with bodies of exactly this size: as many lines as go in, and a remark for the rest."""
+    return (Sample(order_message(_sized_body(number, body_bytes))) for number in range(count))
+
+
+def _sized_body(number: int, size: int) -> bytes:
+    order: dict[str, Any] = {
+        "OrderId": f"SO-{number:07d}",
+        "Customer": "Ada Bakker",
+        "Country": "NL",
+        "Currency": "EUR",
+        "PlacedAt": UNTIL.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "Lines": [_LINE],
+        "Remark": "",
     }
-    return json.dumps(order)
-
-
-def _sized_order(number: int, size: int, chance: random.Random) -> str:
-    order = {"order": number, "customer": f"c-{chance.randrange(10**6):06d}", "note": "", "lines": []}
     left = size - len(json.dumps(order))
-    lines: list[dict[str, Any]] = []
-    while left > 2 * _LONGEST_LINE:
-        lines.append(_line(chance))
-        left -= len(json.dumps(lines[-1])) + len(", ")
-    # The first line needs no comma.
-    note = "n" * (left + (len(", ") if lines else 0))
-    return json.dumps({**order, "note": note, "lines": lines})
-
-
-def _line(chance: random.Random) -> dict[str, Any]:
-    return {
-        "sku": f"SKU-{chance.randrange(10**8):08d}",
-        "quantity": chance.randint(1, 9),
-        "price": chance.randrange(10**5) / 100,
-    }
+    line = len(json.dumps(_LINE)) + len(", ")
+    # At most half of the lines that go in: a large body is large for its texts, too.
+    more = max(0, left // line // 2)
+    order["Lines"] = [_LINE] * (1 + more)
+    order["Remark"] = "r" * (left - more * line)
+    return json.dumps(order).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ class MessageSize:
 
 
 def message_size(messages: Sequence[OutgoingMessage]) -> MessageSize:
-    """How large these messages are, mean of a sample."""
+    """How large these messages are, mean of the first thousand."""
     sample = messages[:1_000]
     return MessageSize(
         header_bytes=round(statistics.mean(len(wire.encode(message.headers).encode()) for message in sample)),

@@ -49,6 +49,7 @@ def test_a_chart_of_nothing_is_still_a_picture():
         ("transport", "messages_per_s", TRANSPORT),
         ("pipeline", "messages_per_s", PIPELINE),
         ("all", "messages_per_s", PIPELINE),
+        ("example", "messages_per_s", PIPELINE),
         ("scale", "messages_per_s", SCALE),
         ("latency", "latency_s", LATENCY),
     ],

@@ -1,4 +1,4 @@
-"""Consumers as processes that are started once, stay warm, and drain the queue together when they are told to."""
+"""Consumers as processes that are started once, stay warm, and drain the queue together on command."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Crew:
         self.close()
 
     def tell(self, do: str, *, size: int = 1, **options: Any) -> list[Any]:
-        """Have so many of them do it at the same time; their answers, when the last is done."""
+        """Let `size` of them do it at the same time; their answers, when the last is done."""
         chosen = self._processes[:size]
         if len(chosen) < size:
             raise ValueError(f"{size} of {len(self._processes)} processes of {self._name}")
@@ -63,7 +63,7 @@ class Crew:
         return [json.loads(self._answer(process)) for process in chosen]
 
     def drain(self, *, size: int = 1, **options: Any) -> int:
-        """Have them empty the queue; how many messages that were in all."""
+        """Let them empty the queue; the number of messages in all."""
         return sum(self.tell("drain", size=size, **options))
 
     def close(self) -> None:

@@ -1,61 +1,68 @@
-"""One message a transaction, in the manner of an NServiceBus endpoint: receive, handle, send the result, commit."""
+"""One message per transaction, as an NServiceBus endpoint works: receive, handle, send the results, commit."""
 
 from __future__ import annotations
 
-import json
+import uuid
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-import pyodbc
-
-from queue_pipeline.transport.database_url import odbc_string
-from queue_pipeline_tests.benchmarks.consumers.invoices import result
+from queue_pipeline.transport.messages import new_row_ids
+from queue_pipeline_tests.benchmarks import peers
+from queue_pipeline_tests.benchmarks.consumers.envelopes import Envelopes, failed, read_headers, relate
+from queue_pipeline_tests.benchmarks.consumers.pricing import RefusedError, price
 
 TAKE = """
-DELETE FROM sent
-WHERE seq = (SELECT seq FROM sent ORDER BY seq LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING id, headers, body
+DELETE FROM orders
+WHERE seq = (SELECT seq FROM orders ORDER BY seq LIMIT 1 FOR UPDATE SKIP LOCKED)
+RETURNING headers, body
 """
-PUT = "INSERT INTO results (id, headers, body) VALUES (?, ?, ?)"
+# One statement, so that the three are one round trip.
+PROCESS = """
+WITH billed AS (INSERT INTO billing (id, headers, body) VALUES (%s, %s, %s)),
+    shipped AS (INSERT INTO shipping (id, headers, body) VALUES (%s, %s, %s))
+INSERT INTO order_totals AS known (country, day, orders, revenue) VALUES (%s, %s, 1, %s::numeric)
+ON CONFLICT (country, day) DO UPDATE
+SET orders = known.orders + excluded.orders, revenue = known.revenue + excluded.revenue
+"""
+FAIL = "INSERT INTO error (id, headers, body) VALUES (%s, %s, %s)"
 
 
 class SingleMessage:
-    """Through ODBC, with statements that the server prepares once."""
+    """Takes a message, writes its results and commits, by prepared statements.
+
+    Several of these processes are the receives that an endpoint has in flight.
+    """
 
     def __init__(self, url: str) -> None:
-        self._connection: Any = pyodbc.connect(_connection_string(url))
-        # A cursor for each statement: the driver prepares anew whenever a cursor changes its statement.
-        self._take, self._put = self._connection.cursor(), self._connection.cursor()
+        self._connection = peers.connect(url)
+        self._cursor: Any = self._connection.cursor(binary=True)
 
     def drain(self) -> int:
-        """Work until the queue is empty; how many messages that were."""
+        """Work until the queue is empty; returns the number of messages."""
         done = 0
         while self._one():
             done += 1
         return done
 
     def _one(self) -> bool:
-        self._take.execute(TAKE)
-        # Of no row at all the driver hands over no result set.
-        row = self._take.fetchone() if self._take.description else None
+        row = self._cursor.execute(TAKE, prepare=True).fetchone()
         if row is not None:
-            identity, headers, body = result(json.loads(row[1]), row[2])
-            self._put.execute(PUT, (str(identity), headers, body))
+            self._cursor.execute(*_statement(*row), prepare=True)
         self._connection.commit()
         return row is not None
 
 
-def _connection_string(url: str) -> str:
-    address = urlsplit(url)
-    return odbc_string(
-        {
-            "DRIVER": "PostgreSQL Unicode",
-            "SERVER": address.hostname or "",
-            "PORT": str(address.port),
-            "DATABASE": address.path.removeprefix("/"),
-            "UID": unquote(address.username or ""),
-            "PWD": unquote(address.password or ""),
-            # Statements are prepared by the server, once.
-            "UseServerSidePrepare": "1",
-        }
-    )
+def _statement(text: str, body: bytes) -> tuple[str, tuple[Any, ...]]:
+    """The statement that writes what becomes of an order, and its values."""
+    headers: dict[str, str] = {}
+    try:
+        headers = read_headers(text)
+        priced = price(body)
+    except RefusedError as refusal:
+        return FAIL, (uuid.uuid4(), failed(headers, refusal).decode(), body)
+    envelopes, related = Envelopes(), relate(headers)
+    values: list[Any] = []
+    for identity, (queue, result) in zip(
+        new_row_ids(2), (("billing", priced.invoice), ("shipping", priced.parcel)), strict=True
+    ):
+        values += (uuid.UUID(identity), envelopes.result(queue, identity, related).decode(), result)
+    return PROCESS, (*values, priced.country, priced.day, f"{priced.cents / 100:.2f}")
