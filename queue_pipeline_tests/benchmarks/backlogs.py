@@ -19,7 +19,7 @@ def fill(connection: Any, queue: str, count: int, expires: str = "NULL") -> None
 
 
 def settle(connection: Any, *queues: str) -> None:
-    """What autovacuum would do, at a time that nobody measures."""
+    """What autovacuum would do, at a time that is not measured."""
     outside_transaction(connection, f"VACUUM (ANALYZE) {', '.join(queues)}")
 
 

@@ -42,8 +42,8 @@ def tell_growth(backlogs: Backlogs, plan: Plan, report: Report) -> None:
         report.add("microseconds_per_message", f"receive_of_{size}", cost[size])
     report.add("ratios", "growth_10k_to_1m", paired(cost["1m"], cost["10k"]))
     report.add("ratios", "growth_10k_to_100k", paired(cost["100k"], cost["10k"]))
-    told = ", ".join(f"{size} {statistics.median(values):.1f} us" for size, values in cost.items())
-    say(f"a message received with a backlog behind: {told}")
+    costs = ", ".join(f"{size} {statistics.median(values):.1f} us" for size, values in cost.items())
+    say(f"a message received with a backlog behind: {costs}")
 
 
 def tell_executors(orders: Orders, transport: QueueTransport, spark: SparkResource, plan: Plan, report: Report) -> None:

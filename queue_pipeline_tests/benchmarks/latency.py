@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 180.0
 LINGERING = 3
 """Messages a round that meet a run which is still there."""
 STOP_SECONDS = 3.0
-"""For Dagster to end by itself: the last run lingers, and what it would still write is looked at by nobody."""
+"""For Dagster to end by itself: the last run lingers, and what it would still write is not measured."""
 
 
 def run(plan: Plan, report: Report, bench: Workbench) -> None:

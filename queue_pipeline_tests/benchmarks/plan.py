@@ -67,6 +67,7 @@ QUICK = Plan(
     rows=QUICK_ROWS,
     rounds=2,
     pipeline_rounds=1,
+    pipeline_warm_ups=2,
     young_rows=QUICK_ROWS,
     young_rounds=1,
     single_rows=4_000,

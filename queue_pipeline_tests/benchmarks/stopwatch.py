@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Stopwatch:
-    """Adds up how long things take, and how many bytes they write where somebody counts those."""
+    """Adds up how long things take, and how many bytes they write if a counter is given."""
 
     def __init__(self, bytes_written: Callable[[], int] = lambda: 0) -> None:
         self._bytes_written = bytes_written
@@ -30,5 +30,5 @@ class Stopwatch:
         return result
 
     def in_short(self, count: int) -> str:
-        """The speed of everything, when each was done to so many messages."""
+        """The speed of everything, when each was done to `count` messages."""
         return ", ".join(f"{name} {count / took:,.0f}/s" for name, took in self.seconds.items())

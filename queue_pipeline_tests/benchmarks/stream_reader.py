@@ -17,7 +17,7 @@ URL_VARIABLE = "QUEUE_PIPELINE_BENCH_URL"
 def peak_memory_mb() -> float:
     """The most memory that this process had in use.
 
-    Not `getrusage`: its figure survives exec, so that a child is told the size of whoever started it.
+    Not `getrusage`: its figure survives exec, so that a child starts with the size of its parent.
     """
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):

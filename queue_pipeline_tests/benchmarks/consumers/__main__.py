@@ -1,4 +1,4 @@
-"""One consumer as a process: it is told what to do by lines of JSON, and answers each with a line.
+"""One consumer as a process: it reads orders as lines of JSON, and answers each with a line.
 
 python -m queue_pipeline_tests.benchmarks.consumers MODULE CLASS
 """

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 URL_VARIABLE = "QUEUE_PIPELINE_BENCH_URL"
 READY = "ready"
-_TOLD_CHARACTERS = 2_000
+_ERROR_CHARACTERS = 2_000
 
 
 class Crew:
@@ -79,6 +79,6 @@ class Crew:
         line = process.stdout.readline()
         if not line:
             self._errors.seek(0)
-            told = self._errors.read().decode(errors="replace").strip()[-_TOLD_CHARACTERS:]
-            raise RuntimeError(f"a process of {self._name} ended with {process.wait()}: {told}")
+            errors = self._errors.read().decode(errors="replace").strip()[-_ERROR_CHARACTERS:]
+            raise RuntimeError(f"a process of {self._name} ended with {process.wait()}: {errors}")
         return line
