@@ -47,11 +47,10 @@ def price_orders(messages: DataFrame) -> DataFrame:
     net, shipping, tax, total = (F.col(name) for name in ("net", "shipping", "tax", "total"))
     priced = (
         messages.select("origin", "payload", F.transform(order.Lines, _priced_line).alias("lines"))
-        .withColumn("net", F.aggregate("lines", F.lit(0).cast("long"), lambda sum_, line: sum_ + line.Net))
-        .withColumn("shipping", _shipping(net, order.Express))
-        .withColumn("tax_percent", _tax_percent(order.Country))
-        .withColumn("tax", _percent(net + shipping, F.col("tax_percent")))
-        .withColumn("total", net + shipping + tax)
+        .select("*", F.aggregate("lines", F.lit(0).cast("long"), lambda sum_, line: sum_ + line.Net).alias("net"))
+        .select("*", _shipping(net, order.Express).alias("shipping"), _tax_percent(order.Country).alias("tax_percent"))
+        .select("*", _percent(net + shipping, F.col("tax_percent")).alias("tax"))
+        .select("*", (net + shipping + tax).alias("total"))
     )
     served = F.col("tax_percent").isNotNull()
     head = [order.OrderId.alias("OrderId"), order.Customer.alias("Customer"), order.Country.alias("Country")]

@@ -37,6 +37,13 @@ class Returned:
 
     outcomes: DataFrame | None
     tables: Sequence[Append | Merge]
+    count: int = 0
+    """How many outcomes there are; asking the frame would have Spark analyse it once more."""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the outcomes."""
+        return [position_name(at) for at in range(self.count)]
 
 
 def returned_by(pipeline: QueuePipeline, messages: DataFrame) -> Returned:
@@ -63,7 +70,7 @@ def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: objec
         outcomes, count = _outcomes(pipeline, messages, frame, where, fixed, position)
         together = outcomes if together is None else together.unionByName(outcomes, allowMissingColumns=True)
         position += count
-    return Returned(together, tuple(returned.tables))
+    return Returned(together, tuple(returned.tables), position)
 
 
 def _frames(pipeline: QueuePipeline, results: Results) -> list[tuple[DataFrame, str, Outcome]]:

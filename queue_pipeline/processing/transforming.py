@@ -124,8 +124,8 @@ class SparkTransformer:
         """One Spark action: only the row version of its message comes back with a result, the rest is looked up."""
         if returned.outcomes is None:
             return Sorted((), ())
-        names = [name for name in returned.outcomes.columns if name != ORIGIN]
-        rows = collected(returned.outcomes.select(F.col(f"{ORIGIN}.{ROW_VERSION}").alias(ROW_VERSION), *names))
+        version = F.col(f"{ORIGIN}.{ROW_VERSION}").alias(ROW_VERSION)
+        rows = collected(returned.outcomes.select(version, *returned.names))
         related = look_up_origin(rows, messages)
         if related is None:
             origins = collected(returned.outcomes.select(f"{ORIGIN}.id", f"{ORIGIN}.{ROW_VERSION}"))
