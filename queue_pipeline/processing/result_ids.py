@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Array
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.transport.arrow_column import ArrowColumn, uuid_texts
+from queue_pipeline.transport.arrow_column import uuid_texts
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:queue_pipeline:result")
 
@@ -22,9 +22,7 @@ def result_name(row_id: str, pipeline: str, destination: str, ordinal: int) -> s
     return f"{row_id}/{pipeline}/{destination}/{ordinal}"
 
 
-def result_ids(
-    row_ids: Sequence[str] | Array, pipeline: str, destination: str, ordinals: Sequence[int]
-) -> ArrowColumn[str]:
+def result_ids(row_ids: Sequence[str] | Array, pipeline: str, destination: str, ordinals: Sequence[int]) -> Array:
     """The ids of many results: `uuid.uuid5` of each name, at a fifth of its time."""
     after = {one: result_name("", pipeline, destination, one).encode() for one in set(ordinals)}
     rows = row_ids if isinstance(row_ids, pa.Array) else pa.array(row_ids, pa.string())
@@ -38,7 +36,7 @@ def result_ids(
     values = np.frombuffer(b"".join(digests), np.uint8).reshape(-1, sha1().digest_size)[:, :16].copy()
     values[:, 6] = values[:, 6] & 0x0F | 0x50
     values[:, 8] = values[:, 8] & 0x3F | 0x80
-    return ArrowColumn(uuid_texts(values.tobytes()))
+    return uuid_texts(values.tobytes())
 
 
 def number_results(row_ids: Array, given: Array, bodies: Array) -> list[int]:

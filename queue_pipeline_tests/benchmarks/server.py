@@ -36,7 +36,7 @@ PACKAGES = (
 
 def ours_url(url: str) -> str:
     """The address under which the product is measured: the place to name another driver."""
-    return f"{url}?driver=psycopg"
+    return url
 
 
 @contextlib.contextmanager

@@ -13,11 +13,11 @@ from queue_pipeline.transport.errors import (
     DriverMissingError,
     TransientDatabaseError,
 )
-from queue_pipeline_tests.support.backends import PSYCOPG
+from queue_pipeline_tests.support.backends import PSYCOPG, PYODBC
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 
 
-@pytest.fixture(params=["", PSYCOPG], ids=["odbc", "psycopg"])
+@pytest.fixture(params=[PSYCOPG, PYODBC])
 def driver(request):
     return request.param
 
@@ -93,7 +93,7 @@ def test_a_connection_factory_supplies_the_connections(backend):
 
 def test_an_odbc_string_finds_its_dialect_by_itself(postgresql, postgres):
     """The fourth form of the setting; driver options that we need are added when they are missing."""
-    url = postgres.url(driver="")
+    url = postgres.url(driver=PSYCOPG)
     user, rest = url.removeprefix("postgresql://").split(":", 1)
     password, place = rest.rsplit("@", 1)
     host, port = place.split("/")[0].split(":")
@@ -148,8 +148,8 @@ def test_a_wrong_password_in_an_odbc_string_is_told_as_such(postgres):
 
 
 def test_an_unreachable_server_is_a_clear_error_and_arms_the_breaker(caplog, driver):
-    option = f"?driver={driver}" if driver else ""
-    with QueueTransport(f"postgresql://user:secret@127.0.0.1:9/db{option}") as transport:
+    scheme = "postgresql+pyodbc" if driver == PYODBC else "postgresql"
+    with QueueTransport(f"{scheme}://user:secret@127.0.0.1:9/db") as transport:
         with pytest.raises(DatabaseUnavailableError, match=r"127\.0\.0\.1:9.*check that it runs"):
             transport.peek("orders")
         assert transport.database.breaker.state is BreakerState.ARMED
@@ -159,7 +159,7 @@ def test_an_unreachable_server_is_a_clear_error_and_arms_the_breaker(caplog, dri
 
 def test_a_missing_driver_is_named_with_the_next_step():
     with (
-        QueueTransport("postgresql://u:p@127.0.0.1/db?driver=No+Such+Driver") as transport,
+        QueueTransport("postgresql+pyodbc://u:p@127.0.0.1/db?driver=No+Such+Driver") as transport,
         pytest.raises(DriverMissingError, match="No Such Driver"),
     ):
         transport.peek("orders")
@@ -167,7 +167,7 @@ def test_a_missing_driver_is_named_with_the_next_step():
 
 def test_a_driver_and_its_options_can_be_chosen(postgres):
     """The driver is used, and options reach it: psqlodbc itself refuses to write on a read-only connection."""
-    url = postgres.url(driver="PostgreSQL Unicode")
+    url = postgres.url(driver=PYODBC) + "?driver=PostgreSQL+Unicode"
     with QueueTransport(url) as transport, transport.transaction() as transaction:
         assert transaction.rows("SELECT 1")[0][0] == 1
     with QueueTransport(f"{url}&ReadOnly=1") as transport, pytest.raises(DatabaseUnavailableError, match="readonly"):
