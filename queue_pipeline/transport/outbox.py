@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claim import Claim, lost
@@ -17,11 +16,11 @@ from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import StagedLostError, TableNotFoundError
 from queue_pipeline.transport.messages import new_row_ids
 from queue_pipeline.transport.ready import ReadyMessages
-from queue_pipeline.transport.send import ReadyShipment, Sender
+from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
 from queue_pipeline.transport.statements import Command
 
-STAGED_TYPES = ("uuid", "text", "int4", "uuid", "int8", "text", "bytea")
-"""Those of `outbox_copy.sql`."""
+STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")
+"""Those of `outbox_copy.sql`; for ids see `uuid_bytes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +69,8 @@ class Outbox:
             dialect.insert(transaction, self._statement("outbox_stage", claim), rows, common)
             return
         claim_id, task, number = common
-        first = (UUID(claim_id), task, number)
-        staged = ((*first, UUID(row.id), row.milliseconds, row.headers, row.body) for row in rows)
+        first = (uuid_bytes(claim_id), task, number)
+        staged = ((*first, uuid_bytes(row.id), row.milliseconds, row.headers, row.body) for row in rows)
         transaction.copy(self._statement("outbox_copy", claim), STAGED_TYPES, staged)
 
     def report(self, claim: Claim, task: str, number: int, report: bytes) -> None:

@@ -60,7 +60,7 @@ def copy(transport, transaction, queue, rows):
 
 
 def row(headers, body=b""):
-    return uuid.uuid4(), headers, body
+    return uuid.uuid4().bytes, headers, body
 
 
 def stored(backend, transport, queue="orders"):
