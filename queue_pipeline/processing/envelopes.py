@@ -97,28 +97,27 @@ def _envelopes(rows: Table, queue: str, sending: Sending) -> list[ReadyMessages]
     ready = []
     for part, delayed in parts:
         if part.num_rows:
-            own = ids.slice(0, part.num_rows)
+            own, ids = ids[: part.num_rows], ids[part.num_rows :]
             ready.append(_messages(part.combine_chunks(), own, queue, delayed, sending))
-            ids = ids.slice(part.num_rows)
     return ready
 
 
-def _result_ids(rows: Table, queue: str, sending: Sending) -> Array:
+def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
     ids, ordinals, bodies, versions = (rows[name].combine_chunks() for name in ("id", "ordinal", "body", "row_version"))
     # Where each message has one result, there is nothing to be told apart.
     alone = is_rising(versions)
     numbers = pc.fill_null(ordinals, 0).to_pylist() if alone else number_results(ids, ordinals, bodies)
-    return result_ids(ids, sending.pipeline, queue, numbers)
+    return result_ids(ids.to_pylist(), sending.pipeline, queue, numbers)
 
 
-def _messages(rows: Table, message_ids: Array, queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
+def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
     """The messages of one queue."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     milliseconds = _milliseconds(columns, queue, delayed, sending)
     control = columns["code"].is_valid() if columns["code"].null_count < rows.num_rows else None
     headers = header_texts(
         {
-            wire.MESSAGE_ID: message_ids,
+            wire.MESSAGE_ID: pa.array(message_ids, pa.string()),
             wire.CORRELATION_ID: pc.coalesce(columns["correlation_id"], columns["message_id"]),
             wire.CONVERSATION_ID: pc.coalesce(columns["conversation_id"], columns["message_id"]),
             wire.RELATED_TO: columns["message_id"],
@@ -139,7 +138,7 @@ def _messages(rows: Table, message_ids: Array, queue: str, delayed: bool, sendin
     if columns["headers"].null_count < rows.num_rows:
         texts = [_with_own(text, own) for text, own in zip(texts, columns["headers"].to_pylist(), strict=True)]
     bodies: list[bytes] = pc.fill_null(columns["body"], b"").to_pylist()
-    return ReadyMessages(queue, delayed, message_ids.to_pylist(), milliseconds, texts, bodies)
+    return ReadyMessages(queue, delayed, message_ids, milliseconds, texts, bodies)
 
 
 def _milliseconds(columns: Mapping[str, Any], queue: str, delayed: bool, sending: Sending) -> list[int]:
