@@ -1,11 +1,13 @@
 import os
 import sqlite3
+import threading
 
 import pyodbc
 import pytest
 
-from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline.transport import Operation, QueueTransport, new_message
 from queue_pipeline.transport.circuit_breaker import BreakerState
+from queue_pipeline.transport.database import CommitUnknownError
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -51,6 +53,49 @@ def test_a_connection_lost_in_the_middle_loses_no_message(postgresql, postgres):
         postgres.run_sql(f"SELECT pg_terminate_backend({pid})")
         batch.transaction.rows("SELECT 1")
     assert transport.peek("orders") == 1
+
+
+def test_a_server_killed_in_the_middle_of_a_statement_is_away(postgresql, postgres):
+    transport = postgresql.transport()
+    with pytest.raises(DatabaseUnavailableError, match="check that it runs"), transport.transaction() as transaction:
+        pid = transaction.rows("SELECT pg_backend_pid()")[0][0]
+        kill = threading.Timer(0.2, postgres.run_sql, [f"SELECT pg_terminate_backend({pid})"])
+        kill.start()
+        try:
+            transaction.rows("SELECT pg_sleep(30)")
+        finally:
+            kill.join()
+    assert backend_pid(transport) != pid
+
+
+def test_a_server_killed_before_the_commit_leaves_the_outcome_open(postgresql, postgres):
+    transport = postgresql.transport()
+    transport.install("orders")
+    with pytest.raises(CommitUnknownError), transport.transaction() as transaction:
+        transport.send("orders", new_message("{}"), transaction)
+        pid = transaction.rows("SELECT pg_backend_pid()")[0][0]
+        postgres.run_sql(f"SELECT pg_terminate_backend({pid}, 10000)")
+    assert transport.peek("orders") == 0
+
+
+def test_a_commit_that_is_cut_off_completes_a_claim_once(postgresql, postgres, monkeypatch):
+    """The server dies between the statements and the commit, and the claim is looked up."""
+    transport = postgresql.transport()
+    transport.install("orders", "billing")
+    transport.send("orders", new_message("{}"))
+    claim = transport.claim("orders", "me", 10)
+    database, killed = type(transport.database), []
+    genuine = database._commit
+
+    def commit(self, connection):
+        if not killed:
+            killed.append(connection.execute("SELECT pg_backend_pid()").fetchall()[0][0])
+            postgres.run_sql(f"SELECT pg_terminate_backend({killed[0]}, 10000)")
+        genuine(self, connection)
+
+    monkeypatch.setattr(database, "_commit", commit)
+    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))]) == 1
+    assert killed and transport.peek("billing") == 1
 
 
 def test_sessions_run_at_read_committed_in_utc(postgresql, postgres):

@@ -1,6 +1,5 @@
 """PostgreSQL through psycopg, beside ODBC: what COPY writes, what becomes of errors, and the types of what is read."""
 
-import threading
 import uuid
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -18,7 +17,7 @@ from queue_pipeline.transport import (
 )
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.circuit_breaker import BreakerState
-from queue_pipeline.transport.database import CommitUnknownError, Transaction
+from queue_pipeline.transport.database import Transaction
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
@@ -202,17 +201,6 @@ def pid_of(transaction):
     return transaction.rows("SELECT pg_backend_pid()")[0][0]
 
 
-def test_a_server_killed_in_the_middle_of_a_statement_is_away(transport, postgres):
-    with pytest.raises(DatabaseUnavailableError, match="check that it runs"), transport.transaction() as transaction:
-        kill = threading.Timer(0.2, postgres.run_sql, [f"SELECT pg_terminate_backend({pid_of(transaction)})"])
-        kill.start()
-        try:
-            transaction.rows("SELECT pg_sleep(30)")
-        finally:
-            kill.join()
-    assert transport.peek("orders") == 0
-
-
 def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(transport, postgres):
     queue = transport.resolve("orders")
     with (
@@ -231,32 +219,6 @@ def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(trans
         copy(transport, transaction, queue, rows())
     assert transport.peek("orders") == 0
     assert transport.send("orders", new_message("{}")) == 1
-
-
-def test_a_server_killed_before_the_commit_leaves_the_outcome_open(transport, postgres):
-    with pytest.raises(CommitUnknownError), transport.transaction() as transaction:
-        transport.send("orders", new_message("{}"), transaction)
-        postgres.run_sql(f"SELECT pg_terminate_backend({pid_of(transaction)})")
-    assert transport.peek("orders") == 0
-
-
-def test_a_commit_that_is_cut_off_completes_a_claim_once(transport, postgres, monkeypatch):
-    """The genuine article: the server dies between the statements and the commit, and the claim is looked up."""
-    transport.install("billing")
-    transport.send("orders", new_message("{}"))
-    claim = transport.claim("orders", "me", 10)
-    database, killed = type(transport.database), []
-    genuine = database._commit
-
-    def commit(self, connection):
-        if not killed:
-            killed.append(True)
-            postgres.run_sql(f"SELECT pg_terminate_backend({connection.info.backend_pid})")
-        genuine(self, connection)
-
-    monkeypatch.setattr(database, "_commit", commit)
-    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))]) == 1
-    assert killed and transport.peek("billing") == 1
 
 
 def test_an_idle_connection_is_asked_before_it_is_used_again(transport, postgres, caplog):
