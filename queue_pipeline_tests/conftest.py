@@ -16,6 +16,7 @@ from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import (
     PSYCOPG,
+    PYODBC,
     SQLSERVER_VARIABLE,
     Backend,
     backend_names,
@@ -30,7 +31,7 @@ _numbers = itertools.count(1)
 
 def pytest_report_header() -> str:
     server = "set" if os.environ.get(SQLSERVER_VARIABLE) else f"not run: {SQLSERVER_VARIABLE} is not set"
-    driver = chosen_driver() or "ODBC, a few modules through psycopg as well"
+    driver = "pyodbc" if chosen_driver() == PYODBC else "psycopg, a few modules through pyodbc as well"
     return f"databases: {', '.join(backend_names())}; PostgreSQL through {driver}; T-SQL server: {server}"
 
 
@@ -121,11 +122,11 @@ def _open(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
     try:
         if name == "sqlite":
             yield Backend(name, f"sqlite:///{tmp_path}/queues.db", None, closers=closers)
-        elif name in ("postgresql", PSYCOPG):
+        elif name in ("postgresql", PSYCOPG, PYODBC):
             cluster: PostgresCluster = request.getfixturevalue("postgres")
             schema = f"test{next(_numbers)}"
             cluster.run_sql(f"CREATE SCHEMA {schema}")
-            url = cluster.url(driver=PSYCOPG if name == PSYCOPG else None)
+            url = cluster.url(driver=None if name == "postgresql" else name)
             yield Backend("postgresql", url, schema, closers=closers)
         else:
             yield from _open_sqlserver(os.environ[SQLSERVER_VARIABLE], closers)

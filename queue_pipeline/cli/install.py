@@ -20,7 +20,12 @@ from queue_pipeline.transport.instances import instance_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_DIALECT_OF_SCHEME = {"sqlite": "sqlite", "postgresql": "postgresql", "mssql": "sqlserver"}
+_DIALECT_OF_SCHEME = {
+    "sqlite": "sqlite",
+    "postgresql": "postgresql",
+    "postgresql+pyodbc": "postgresql",
+    "mssql": "sqlserver",
+}
 
 
 def table_options(command: F) -> F:

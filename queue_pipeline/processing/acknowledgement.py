@@ -8,7 +8,6 @@ from datetime import datetime
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.arrow_column import any_holds
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import ReadyMessages
 
@@ -16,8 +15,6 @@ from queue_pipeline.transport.ready import ReadyMessages
 def acknowledgements(messages: Table, now: datetime, endpoint: str | None = None) -> list[ReadyMessages]:
     """A control message for each message that asks for one, by the queue that it goes to."""
     texts = messages["headers"]
-    if not any_holds(texts, wire.RETRY_UNIQUE_MESSAGE_ID.encode()):
-        return []
     retried = pc.match_substring(texts, wire.RETRY_UNIQUE_MESSAGE_ID)
     by_queue: dict[str, list[dict[str, str]]] = {}
     for text in texts.filter(retried).to_pylist():

@@ -15,7 +15,6 @@ from queue_pipeline.processing.header_columns import header_texts
 from queue_pipeline.processing.result_ids import number_results, result_ids
 from queue_pipeline.processing.sorting import in_order
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.arrow_column import ArrowColumn
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.publish import INTENT
@@ -94,32 +93,31 @@ def _envelopes(rows: Table, queue: str, sending: Sending) -> list[ReadyMessages]
     if pc.any(later).as_py():
         parts = [(rows.filter(pc.invert(later)), False), (rows.filter(later), True)]
     # Results are numbered before they are parted: a message may have one now and one later for the same queue.
-    ids = _result_ids(pa.concat_tables([part for part, _ in parts]).combine_chunks(), queue, sending).array
+    ids = _result_ids(pa.concat_tables([part for part, _ in parts]).combine_chunks(), queue, sending)
     ready = []
     for part, delayed in parts:
         if part.num_rows:
-            own = ArrowColumn[str](ids.slice(0, part.num_rows))
+            own, ids = ids[: part.num_rows], ids[part.num_rows :]
             ready.append(_messages(part.combine_chunks(), own, queue, delayed, sending))
-            ids = ids.slice(part.num_rows)
     return ready
 
 
-def _result_ids(rows: Table, queue: str, sending: Sending) -> ArrowColumn[str]:
+def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
     ids, ordinals, bodies, versions = (rows[name].combine_chunks() for name in ("id", "ordinal", "body", "row_version"))
     # Where each message has one result, there is nothing to be told apart.
     alone = is_rising(versions)
     numbers = pc.fill_null(ordinals, 0).to_pylist() if alone else number_results(ids, ordinals, bodies)
-    return result_ids(ids, sending.pipeline, queue, numbers)
+    return result_ids(ids.to_pylist(), sending.pipeline, queue, numbers)
 
 
-def _messages(rows: Table, message_ids: ArrowColumn[str], queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
+def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
     """The messages of one queue."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     milliseconds = _milliseconds(columns, queue, delayed, sending)
     control = columns["code"].is_valid() if columns["code"].null_count < rows.num_rows else None
     headers = header_texts(
         {
-            wire.MESSAGE_ID: message_ids.array,
+            wire.MESSAGE_ID: pa.array(message_ids, pa.string()),
             wire.CORRELATION_ID: pc.coalesce(columns["correlation_id"], columns["message_id"]),
             wire.CONVERSATION_ID: pc.coalesce(columns["conversation_id"], columns["message_id"]),
             wire.RELATED_TO: columns["message_id"],
@@ -136,10 +134,10 @@ def _messages(rows: Table, message_ids: ArrowColumn[str], queue: str, delayed: b
             wire.REPLY_TO_ADDRESS: sending.reply_to_for(queue),
         }
     )
-    texts: Sequence[str] = ArrowColumn(headers)
+    texts: list[str] = headers.to_pylist()
     if columns["headers"].null_count < rows.num_rows:
         texts = [_with_own(text, own) for text, own in zip(texts, columns["headers"].to_pylist(), strict=True)]
-    bodies: Sequence[bytes] = ArrowColumn(pc.fill_null(columns["body"], b""))
+    bodies: list[bytes] = pc.fill_null(columns["body"], b"").to_pylist()
     return ReadyMessages(queue, delayed, message_ids, milliseconds, texts, bodies)
 
 

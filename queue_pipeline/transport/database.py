@@ -18,10 +18,8 @@ from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.circuit_breaker import CircuitBreaker
 from queue_pipeline.transport.database_url import DatabaseUrl
 from queue_pipeline.transport.dialect import Dialect
-from queue_pipeline.transport.dialects import DIALECTS
+from queue_pipeline.transport.dialects import DIALECTS, OdbcPostgreSql
 from queue_pipeline.transport.dialects.odbc import open_odbc
-from queue_pipeline.transport.dialects.psycopg import DRIVER as PSYCOPG
-from queue_pipeline.transport.dialects.psycopg import PsycopgPostgreSql
 from queue_pipeline.transport.errors import (
     ConfigurationError,
     DatabaseError,
@@ -81,32 +79,17 @@ class Transaction:
         rows, touched = self._run(command, parameters)
         return int(rows[0][0]) if rows else max(touched, 0)
 
-    def execute_each(self, command: Command, parameter_sets: Iterable[Sequence[Any]], types: Sequence[Any]) -> None:
-        """Run one statement several times on one cursor, so that the server prepares it once.
-
-        `types` are those of ODBC, for parameters that the driver should not take for what they look like.
-        """
-        with self._cursor(command) as cursor:
-            cursor.setinputsizes(types)
-            for parameters in parameter_sets:
-                cursor.execute(command.text, parameters)
-
     def execute_many(self, command: Command, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each of many rows, inside the driver."""
         with self._cursor(command) as cursor:
             cursor.executemany(command.text, rows)
 
-    def copy_in(self, command: Command, pieces: Iterable[bytes | memoryview]) -> None:
-        """Feed a COPY, where the driver has one."""
+    def copy(self, command: Command, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows by a binary COPY, where the dialect copies; `types` are those of the columns."""
         with self._cursor(command) as cursor, cursor.copy(command.text) as copy:
-            for piece in pieces:
-                copy.write(piece)
-
-    def copy_out(self, command: Command, parameters: Sequence[Any] = ()) -> tuple[list[bytes], list[int]]:
-        """All that a COPY gives and the sizes of its pieces, where the driver has one."""
-        with self._cursor(command) as cursor:
-            gathered, sizes = cursor.copied(command.text, parameters)
-            return gathered, sizes
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
@@ -308,7 +291,7 @@ class Database:
 
     def _cannot_connect(self, error: BaseException) -> Exception:
         # Before the first connection of an odbc: setting nobody knows which of the two it is: ask both.
-        dialects = [self._dialect] if self._dialect else [DIALECTS["postgresql"], DIALECTS["sqlserver"]]
+        dialects = [self._dialect] if self._dialect else [OdbcPostgreSql(), DIALECTS["sqlserver"]]
         telling = (Fault.LOGIN, Fault.MISSING_DATABASE, Fault.VICTIM, Fault.PERMISSION)
         faults = [dialect.fault(error) for dialect in dialects]
         fault = next((fault for fault in faults if fault in telling), Fault.CONNECTION)
@@ -347,15 +330,15 @@ class Database:
 
 def _dialect_of(url: DatabaseUrl) -> Dialect | None:
     names = {"sqlite": "sqlite", "postgresql": "postgresql", "mssql": "sqlserver"}
-    if url.scheme == "postgresql" and (url.driver or "").lower() == PSYCOPG:
-        return PsycopgPostgreSql()
+    if url.scheme == "postgresql+pyodbc":
+        return OdbcPostgreSql()
     return DIALECTS[names[url.scheme]] if url.scheme in names else None
 
 
 def _dialect_of_server(connection: Any) -> Dialect:
     product = str(connection.getinfo(pyodbc.SQL_DBMS_NAME))
     if "postgres" in product.lower():
-        return DIALECTS["postgresql"]
+        return OdbcPostgreSql()
     if "sql server" in product.lower():
         return DIALECTS["sqlserver"]
     raise ConfigurationError(

@@ -1,7 +1,7 @@
-"""The one setting that names a database, in its four forms.
+"""The one setting that names a database.
 
-`sqlite:///path`, `postgresql://user:password@host:port/db?option=value`,
-`mssql://user:password@host:port/db?option=value`, or `odbc:<a whole ODBC connection string>`.
+`sqlite:///path`, `postgresql://user:password@host:port/db?option=value` (through psycopg; through ODBC as
+`postgresql+pyodbc://…`), `mssql://user:password@host:port/db?option=value`, or `odbc:<a whole ODBC connection string>`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast, get_args
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -27,7 +27,7 @@ _SECRET_OPTIONS = ("pwd", "password")
 # Those of further keys, such as sslpassword.
 _SECRET_NAME = re.compile("pwd|password|secret", re.IGNORECASE)
 
-Scheme = Literal["sqlite", "postgresql", "mssql", "odbc"]
+Scheme = Literal["sqlite", "postgresql", "postgresql+pyodbc", "mssql", "odbc"]
 
 
 class DatabaseUrl(BaseModel):
@@ -58,7 +58,7 @@ class DatabaseUrl(BaseModel):
 
     @property
     def driver(self) -> str | None:
-        """The driver that the setting asks for."""
+        """The ODBC driver that the setting asks for."""
         return next((value for name, value in self.options.items() if name.lower() == "driver"), None)
 
     def secrets(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class DatabaseUrl(BaseModel):
 def parse_database_url(text: str) -> DatabaseUrl:
     """Read a database setting; a mistake is named without repeating the password."""
     scheme, separator, rest = text.partition(":")
-    if not separator or scheme not in ("sqlite", "postgresql", "mssql", "odbc"):
+    if not separator or scheme not in get_args(Scheme):
         known = f"unknown database scheme {scheme!r}" if separator else "the database setting has no scheme"
         raise ConfigurationError(f"{known}; use {FORMS}")
     if scheme == "odbc":
@@ -85,7 +85,7 @@ def parse_database_url(text: str) -> DatabaseUrl:
         return DatabaseUrl(scheme="odbc", odbc=SecretStr(rest))
     if scheme == "sqlite":
         return _parse_sqlite(rest)
-    return _parse_server(text, "postgresql" if scheme == "postgresql" else "mssql")
+    return _parse_server(text, cast("Scheme", scheme))
 
 
 def default_database_url(environment: Mapping[str, str] | None = None) -> DatabaseUrl:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from queue_pipeline.transport.addressing import ClaimTables, QueueTable
-    from queue_pipeline.transport.arrow_column import ArrowColumn
     from queue_pipeline.transport.database import Transaction
     from queue_pipeline.transport.row_form import RowForm
 
@@ -81,6 +80,8 @@ class Dialect(ABC):
     """True where queue tables of several versions are about, so that a table is looked at before it is used."""
     stores_nul: ClassVar[bool] = True
     """False where a text ends at a NUL character, silently."""
+    copies: ClassVar[bool] = False
+    """Whether the driver writes rows by COPY, through `Transaction.copy`."""
     longest_queue_name: ClassVar[int | None] = None
     """For a table without a suffix of ours, counted as `name_length` does."""
 
@@ -237,28 +238,3 @@ class Dialect(ABC):
         needed = placeholders(self.name, name)
         text = load_statement(self.name, name).format_map({key: filled[key] for key in needed})
         return Command(text, subject.canonical if subject is not None and not isinstance(subject, str) else None)
-
-
-class Copier(ABC):
-    """A dialect that writes messages which never expire by COPY."""
-
-    @abstractmethod
-    def copy_messages(self, transaction: Transaction, queue: QueueTable, rows: Iterable[Row]) -> None:
-        """Write rows."""
-
-    @abstractmethod
-    def copy_columns(
-        self, transaction: Transaction, queue: QueueTable, headers: ArrowColumn[str], bodies: ArrowColumn[bytes]
-    ) -> None:
-        """Write columns; the messages get row ids of their own."""
-
-    @abstractmethod
-    def copy_staged(
-        self,
-        transaction: Transaction,
-        command: Command,
-        common: tuple[str, str, int],
-        headers: ArrowColumn[str],
-        bodies: ArrowColumn[bytes],
-    ) -> None:
-        """Write columns into the outbox, with what `insert` has in common for all of them."""

@@ -54,7 +54,7 @@ class DatabaseUnavailableError(QueuePipelineError):
 
 
 class DriverMissingError(DatabaseUnavailableError):
-    """No ODBC driver for this database is installed."""
+    """No driver for this database is installed."""
 
 
 class AccessDeniedError(QueuePipelineError):

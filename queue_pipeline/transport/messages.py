@@ -145,21 +145,6 @@ def new_row_ids(count: int) -> Iterator[str]:
             yield front + number + middle + chance[12 * at : 12 * at + 12]
 
 
-def new_row_id_bytes(count: int) -> bytes:
-    """The same as bytes, sixteen for each, made without an object for each."""
-    import numpy as np
-
-    ids = np.frombuffer(bytearray(os.urandom(16 * count)), np.uint8).reshape(count, 16)
-    for first in range(0, count, len(_COUNTER)):
-        block = ids[first : first + len(_COUNTER)]
-        numbers = np.arange(len(block))
-        block[:, :6] = np.frombuffer(int(time.time() * 1000).to_bytes(6, "big"), np.uint8)
-        block[:, 6] = 0x70 | numbers >> 8
-        block[:, 7] = numbers & 0xFF
-        block[:, 8:10] = np.frombuffer((secrets.randbits(14) | 0x8000).to_bytes(2, "big"), np.uint8)
-    return ids.tobytes()
-
-
 def from_row(
     row_id: str,
     row_version: int,

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claim import Claim, lost
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Copier, Row
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import StagedLostError, TableNotFoundError
 from queue_pipeline.transport.messages import new_row_ids
-from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.ready import ReadyMessages
-from queue_pipeline.transport.send import ReadyShipment, Sender
+from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
 from queue_pipeline.transport.statements import Command
+
+STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")
+"""Those of `outbox_copy.sql`; for ids see `uuid_bytes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,14 @@ class Outbox:
     def _write(
         self, transaction: Transaction, claim: Claim, shipment: ReadyShipment, common: tuple[str, str, int]
     ) -> None:
-        dialect, columns = self._database.dialect, shipment.columns
-        if isinstance(dialect, Copier) and columns and not is_nginn(shipment.table) and not shipment.may_expire:
-            dialect.copy_staged(transaction, self._statement("outbox_copy", claim), common, *columns)
+        dialect, rows = self._database.dialect, self._sender.stored_rows(transaction, shipment)
+        if not dialect.copies:
+            dialect.insert(transaction, self._statement("outbox_stage", claim), rows, common)
             return
-        rows = self._sender.stored_rows(transaction, shipment)
-        dialect.insert(transaction, self._statement("outbox_stage", claim), rows, common)
+        claim_id, task, number = common
+        first = (uuid_bytes(claim_id), task, number)
+        staged = ((*first, uuid_bytes(row.id), row.milliseconds, row.headers, row.body) for row in rows)
+        transaction.copy(self._statement("outbox_copy", claim), STAGED_TYPES, staged)
 
     def report(self, claim: Claim, task: str, number: int, report: bytes) -> None:
         """Keep what a task reports until the claim is completed; repeated reports of one number are the same."""

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Copier, Row
+from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
 from queue_pipeline.transport.nginn.rows import is_nginn, written
 from queue_pipeline.transport.ready import ReadyMessages as ReadyMessages
 from queue_pipeline.transport.ready import check_ready
 
-if TYPE_CHECKING:
-    from queue_pipeline.transport.arrow_column import ArrowColumn
-
 Resolver: TypeAlias = Callable[[Destination], QueueTable]
 
 FEW = 500
-"""So many messages are checked to the last header before a connection is taken; more would keep it waiting."""
+"""Up to this number, messages are checked to the last header before a connection is taken."""
+COPIED_TYPES = ("bytea", "text", "bytea")
+"""Those of `copy.sql`; for ids see `uuid_bytes`."""
 
 
 class Shipment(NamedTuple):
@@ -44,11 +43,6 @@ class Shipment(NamedTuple):
     def may_expire(self) -> bool:
         """Whether one of them has a time to live, or a delay."""
         return self.delayed or any(message.time_to_be_received is not None for message in self.messages)
-
-    @property
-    def columns(self) -> None:
-        """Messages as objects have none."""
-        return None
 
     def rows(self) -> Iterator[Row]:
         """The rows to insert, encoded as they are asked for: the database works on the ones before meanwhile."""
@@ -77,14 +71,6 @@ class ReadyShipment(NamedTuple):
         """Whether one of them has a time to live, or a delay."""
         return self.delayed or not set(self.messages.milliseconds) <= {NEVER_EXPIRES}
 
-    @property
-    def columns(self) -> tuple[ArrowColumn[str], ArrowColumn[bytes]] | None:
-        """Headers and bodies as Arrow has them, if it has."""
-        headers, bodies = self.messages.headers, self.messages.bodies
-        if hasattr(headers, "array") and hasattr(bodies, "array"):
-            return cast("tuple[ArrowColumn[str], ArrowColumn[bytes]]", (headers, bodies))
-        return None
-
     def rows(self) -> Iterator[Row]:
         """The rows to insert, each time from the first one: a deadlock victim starts again."""
         ready = self.messages
@@ -93,6 +79,11 @@ class ReadyShipment(NamedTuple):
 
 
 AnyShipment: TypeAlias = Shipment | ReadyShipment
+
+
+def uuid_bytes(text: str) -> bytes:
+    """A row id as a binary COPY has it: its sixteen bytes, 1 µs faster than by way of a UUID object."""
+    return bytes.fromhex(text.replace("-", ""))
 
 
 def count(shipments: Iterable[AnyShipment]) -> int:
@@ -195,11 +186,9 @@ class Sender:
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
             table, rows = shipment.table, self.stored_rows(transaction, shipment)
-            if isinstance(dialect, Copier) and not is_nginn(table) and not shipment.may_expire:
-                if columns := shipment.columns:
-                    dialect.copy_columns(transaction, table, *columns)
-                else:
-                    dialect.copy_messages(transaction, table, rows)
+            if dialect.copies and not is_nginn(table) and not shipment.may_expire:
+                command = dialect.statement(f"{table.layout}/copy", queue=table)
+                transaction.copy(command, COPIED_TYPES, ((uuid_bytes(row.id), row.headers, row.body) for row in rows))
                 continue
             if shipment.delayed:
                 command = dialect.statement(f"{table.layout}/store_delayed", queue=table, delayed=table)

@@ -12,7 +12,7 @@ from queue_pipeline_tests.benchmarks.backlogs import fill
 from queue_pipeline_tests.benchmarks.movement import OWNER
 from queue_pipeline_tests.benchmarks.plan import Plan, say
 from queue_pipeline_tests.benchmarks.report import Report, paired
-from queue_pipeline_tests.benchmarks.server import ours_url, private_postgresql
+from queue_pipeline_tests.benchmarks.server import private_postgresql
 from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
 
 AS_IN_PRODUCTION = {"autovacuum": "on", "checkpoint_timeout": "5min", "max_wal_size": "1GB"}
@@ -29,7 +29,7 @@ def tell_bloat(plan: Plan, report: Report) -> None:
     """On a server of its own, with autovacuum as production has it."""
     with private_postgresql(**AS_IN_PRODUCTION) as cluster:
         url = cluster.url()
-        with QueueTransport(ours_url(url)) as transport, peers.connect(url) as connection:
+        with QueueTransport(url) as transport, peers.connect(url) as connection:
             transport.install(USED, FRESH, plain_queues=[])
             say(f"passing {plan.passed:,} messages through a queue")
             watch = Stopwatch()

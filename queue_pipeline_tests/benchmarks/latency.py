@@ -14,7 +14,6 @@ from queue_pipeline.orchestration.sensors import PEEK_SENSOR
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline_tests.benchmarks.plan import Plan, say
 from queue_pipeline_tests.benchmarks.report import Report
-from queue_pipeline_tests.benchmarks.server import ours_url
 from queue_pipeline_tests.benchmarks.workbench import Workbench
 from queue_pipeline_tests.support.dagster_processes import START_SECONDS, dagster_processes
 from queue_pipeline_tests.support.spark import private_spark
@@ -42,7 +41,7 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
         environment = {
             **os.environ,
             **settings,
-            "QUEUE_PIPELINE_DATABASE": ours_url(url),
+            "QUEUE_PIPELINE_DATABASE": url,
             "QUEUE_PIPELINE_AUTOSTART": "1",
         }
         with dagster_processes(environment, stop_seconds=STOP_SECONDS) as dagster:

@@ -10,7 +10,7 @@ from queue_pipeline_tests.benchmarks.backlogs import fill, settle
 from queue_pipeline_tests.benchmarks.consumers.crew import Crew
 from queue_pipeline_tests.benchmarks.plan import Plan, say
 from queue_pipeline_tests.benchmarks.report import Report
-from queue_pipeline_tests.benchmarks.server import ours_url, outside_transaction
+from queue_pipeline_tests.benchmarks.server import outside_transaction
 from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
 
 COUNTS = (1, 2, 4, 8)
@@ -22,7 +22,7 @@ def tell_receivers(url: str, transport: QueueTransport, connection: Any, plan: P
     """Messages a second that all of them claim and complete together."""
     transport.install(QUEUE, plain_queues=[])
     speed: dict[int, list[float]] = {count: [] for count in COUNTS}
-    with Crew("claims", "Claims", ours_url(url), max(COUNTS)) as crew:
+    with Crew("claims", "Claims", url, max(COUNTS)) as crew:
         for number in range(plan.side_rounds + 1):
             for count in COUNTS:
                 outside_transaction(connection, f'TRUNCATE {QUEUE}, "{QUEUE}.Claimed", "QueueClaims"')

@@ -34,11 +34,6 @@ PACKAGES = (
 )
 
 
-def ours_url(url: str) -> str:
-    """The address under which the product is measured: the place to name another driver."""
-    return f"{url}?driver=psycopg"
-
-
 @contextlib.contextmanager
 def private_postgresql(**settings: str) -> Iterator[PostgresCluster]:
     """A server that writes what it commits to the disk; gone at the end."""

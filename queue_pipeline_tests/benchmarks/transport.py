@@ -18,7 +18,6 @@ from queue_pipeline_tests.benchmarks.looks import tell_peeks
 from queue_pipeline_tests.benchmarks.movement import Movement, claim_one, complete_all
 from queue_pipeline_tests.benchmarks.plan import Plan, say
 from queue_pipeline_tests.benchmarks.report import Report
-from queue_pipeline_tests.benchmarks.server import ours_url
 from queue_pipeline_tests.benchmarks.stopwatch import Stopwatch
 from queue_pipeline_tests.benchmarks.workbench import Workbench
 from queue_pipeline_tests.benchmarks.workload import make_messages, message_size
@@ -37,7 +36,7 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
     }
     with bench.database("transport", report) as (url, transport, connection):
         Movement(transport, connection, plan).measure(messages, report)
-        measure_stream(transport, connection, ours_url(url), plan, report)
+        measure_stream(transport, connection, url, plan, report)
     tell_peeks(bench.backlogs, ("1k", "1m"), plan, report)
     measure_sqlite(messages, plan, report)
 

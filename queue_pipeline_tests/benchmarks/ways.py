@@ -15,7 +15,6 @@ from queue_pipeline_tests.benchmarks.consumers.crew import Crew
 from queue_pipeline_tests.benchmarks.orders import INPUT, MOVED, Orders, Source
 from queue_pipeline_tests.benchmarks.plan import Plan
 from queue_pipeline_tests.benchmarks.rounds import Way
-from queue_pipeline_tests.benchmarks.server import ours_url
 from queue_pipeline_tests.benchmarks.workbench import Workbench
 from queue_pipeline_tests.benchmarks.workload import BAD, make_samples
 from queue_pipeline_tests.support.spark import private_spark
@@ -95,7 +94,7 @@ class Ways:
         with (
             tempfile.TemporaryDirectory(prefix="queue_pipeline-bench-", ignore_cleanup_errors=True) as folder,
             private_spark(Path(folder)),
-            Crew("young_spark", "YoungSpark", ours_url(self._url), 1) as crew,
+            Crew("young_spark", "YoungSpark", self._url, 1) as crew,
         ):
             yield self._way("example_young", self._plan.young_rows, crew.drain)
 

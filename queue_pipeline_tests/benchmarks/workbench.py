@@ -19,7 +19,7 @@ from queue_pipeline_tests.benchmarks.backlogs import Backlogs
 from queue_pipeline_tests.benchmarks.plan import say
 from queue_pipeline_tests.benchmarks.processor_time import Seconds, processor_seconds
 from queue_pipeline_tests.benchmarks.report import Report
-from queue_pipeline_tests.benchmarks.server import ours_url, private_postgresql, stated_settings, versions
+from queue_pipeline_tests.benchmarks.server import private_postgresql, stated_settings, versions
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.spark import DISCOVERY_VARIABLE, private_spark
 
@@ -68,14 +68,14 @@ class Workbench:
     def backlogs(self) -> Backlogs:
         """Queues in which messages wait, in a database of their own."""
         url = self._create("waiting")
-        transport = self._stack.enter_context(QueueTransport(ours_url(url)))
+        transport = self._stack.enter_context(QueueTransport(url))
         return Backlogs(transport, self._stack.enter_context(peers.connect(url)))
 
     @contextlib.contextmanager
     def database(self, name: str, report: Report, **options: Any) -> Iterator[tuple[str, QueueTransport, Any]]:
         """A new database: its address, the transport of ours, and a psycopg connection. Dropped at the end."""
         url = self._create(name)
-        with QueueTransport(ours_url(url), **options) as transport, peers.connect(url) as connection:
+        with QueueTransport(url, **options) as transport, peers.connect(url) as connection:
             report.versions.update(versions(connection))
             report.settings["postgresql"] = stated_settings(connection)
             connection.commit()

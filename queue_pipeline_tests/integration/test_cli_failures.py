@@ -8,7 +8,7 @@ import pytest
 
 from queue_pipeline.transport.errors import DatabaseUnavailableError
 from queue_pipeline.transport.transport import QueueTransport
-from queue_pipeline_tests.support.backends import Backend
+from queue_pipeline_tests.support.backends import PYODBC, Backend
 from queue_pipeline_tests.support.command_line import CommandLine, run
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 
@@ -36,7 +36,7 @@ def test_a_wrong_password_is_refused_without_being_shown(postgres: PostgresClust
 
 
 def test_a_driver_that_is_not_installed_is_named(postgres: PostgresCluster) -> None:
-    failed = run("--database", postgres.url(driver="Nonesuch"), "peek", "orders")
+    failed = run("--database", f"{postgres.url(driver=PYODBC)}?driver=Nonesuch", "peek", "orders")
     assert failed.code == 4
     assert "'Nonesuch' is not installed" in failed.error
     assert postgres.password not in failed.err

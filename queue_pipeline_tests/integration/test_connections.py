@@ -1,11 +1,13 @@
 import os
 import sqlite3
+import threading
 
 import pyodbc
 import pytest
 
-from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline.transport import Operation, QueueTransport, new_message
 from queue_pipeline.transport.circuit_breaker import BreakerState
+from queue_pipeline.transport.database import CommitUnknownError
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -13,11 +15,11 @@ from queue_pipeline.transport.errors import (
     DriverMissingError,
     TransientDatabaseError,
 )
-from queue_pipeline_tests.support.backends import PSYCOPG
+from queue_pipeline_tests.support.backends import PSYCOPG, PYODBC
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 
 
-@pytest.fixture(params=["", PSYCOPG], ids=["odbc", "psycopg"])
+@pytest.fixture(params=[PSYCOPG, PYODBC])
 def driver(request):
     return request.param
 
@@ -51,6 +53,49 @@ def test_a_connection_lost_in_the_middle_loses_no_message(postgresql, postgres):
         postgres.run_sql(f"SELECT pg_terminate_backend({pid})")
         batch.transaction.rows("SELECT 1")
     assert transport.peek("orders") == 1
+
+
+def test_a_server_killed_in_the_middle_of_a_statement_is_away(postgresql, postgres):
+    transport = postgresql.transport()
+    with pytest.raises(DatabaseUnavailableError, match="check that it runs"), transport.transaction() as transaction:
+        pid = transaction.rows("SELECT pg_backend_pid()")[0][0]
+        kill = threading.Timer(0.2, postgres.run_sql, [f"SELECT pg_terminate_backend({pid})"])
+        kill.start()
+        try:
+            transaction.rows("SELECT pg_sleep(30)")
+        finally:
+            kill.join()
+    assert backend_pid(transport) != pid
+
+
+def test_a_server_killed_before_the_commit_leaves_the_outcome_open(postgresql, postgres):
+    transport = postgresql.transport()
+    transport.install("orders")
+    with pytest.raises(CommitUnknownError), transport.transaction() as transaction:
+        transport.send("orders", new_message("{}"), transaction)
+        pid = transaction.rows("SELECT pg_backend_pid()")[0][0]
+        postgres.run_sql(f"SELECT pg_terminate_backend({pid}, 10000)")
+    assert transport.peek("orders") == 0
+
+
+def test_a_commit_that_is_cut_off_completes_a_claim_once(postgresql, postgres, monkeypatch):
+    """The server dies between the statements and the commit, and the claim is looked up."""
+    transport = postgresql.transport()
+    transport.install("orders", "billing")
+    transport.send("orders", new_message("{}"))
+    claim = transport.claim("orders", "me", 10)
+    database, killed = type(transport.database), []
+    genuine = database._commit
+
+    def commit(self, connection):
+        if not killed:
+            killed.append(connection.execute("SELECT pg_backend_pid()").fetchall()[0][0])
+            postgres.run_sql(f"SELECT pg_terminate_backend({killed[0]}, 10000)")
+        genuine(self, connection)
+
+    monkeypatch.setattr(database, "_commit", commit)
+    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))]) == 1
+    assert killed and transport.peek("billing") == 1
 
 
 def test_sessions_run_at_read_committed_in_utc(postgresql, postgres):
@@ -93,7 +138,7 @@ def test_a_connection_factory_supplies_the_connections(backend):
 
 def test_an_odbc_string_finds_its_dialect_by_itself(postgresql, postgres):
     """The fourth form of the setting; driver options that we need are added when they are missing."""
-    url = postgres.url(driver="")
+    url = postgres.url(driver=PSYCOPG)
     user, rest = url.removeprefix("postgresql://").split(":", 1)
     password, place = rest.rsplit("@", 1)
     host, port = place.split("/")[0].split(":")
@@ -148,8 +193,8 @@ def test_a_wrong_password_in_an_odbc_string_is_told_as_such(postgres):
 
 
 def test_an_unreachable_server_is_a_clear_error_and_arms_the_breaker(caplog, driver):
-    option = f"?driver={driver}" if driver else ""
-    with QueueTransport(f"postgresql://user:secret@127.0.0.1:9/db{option}") as transport:
+    scheme = "postgresql+pyodbc" if driver == PYODBC else "postgresql"
+    with QueueTransport(f"{scheme}://user:secret@127.0.0.1:9/db") as transport:
         with pytest.raises(DatabaseUnavailableError, match=r"127\.0\.0\.1:9.*check that it runs"):
             transport.peek("orders")
         assert transport.database.breaker.state is BreakerState.ARMED
@@ -159,7 +204,7 @@ def test_an_unreachable_server_is_a_clear_error_and_arms_the_breaker(caplog, dri
 
 def test_a_missing_driver_is_named_with_the_next_step():
     with (
-        QueueTransport("postgresql://u:p@127.0.0.1/db?driver=No+Such+Driver") as transport,
+        QueueTransport("postgresql+pyodbc://u:p@127.0.0.1/db?driver=No+Such+Driver") as transport,
         pytest.raises(DriverMissingError, match="No Such Driver"),
     ):
         transport.peek("orders")
@@ -167,7 +212,7 @@ def test_a_missing_driver_is_named_with_the_next_step():
 
 def test_a_driver_and_its_options_can_be_chosen(postgres):
     """The driver is used, and options reach it: psqlodbc itself refuses to write on a read-only connection."""
-    url = postgres.url(driver="PostgreSQL Unicode")
+    url = postgres.url(driver=PYODBC) + "?driver=PostgreSQL+Unicode"
     with QueueTransport(url) as transport, transport.transaction() as transaction:
         assert transaction.rows("SELECT 1")[0][0] == 1
     with QueueTransport(f"{url}&ReadOnly=1") as transport, pytest.raises(DatabaseUnavailableError, match="readonly"):

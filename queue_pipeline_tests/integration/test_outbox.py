@@ -2,12 +2,10 @@
 
 import threading
 
-import pyarrow as pa
 import pytest
 
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.arrow_column import ArrowColumn
 from queue_pipeline.transport.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, StagedLostError
 from queue_pipeline.transport.ready import ReadyMessages
@@ -29,13 +27,10 @@ def claim(transport):
 
 
 def results(first, count, queue="billing", milliseconds=NEVER_EXPIRES, delayed=False):
-    """Messages as lists, and those for billing as columns of Arrow's, which go by COPY where there is one."""
     numbers = range(first, first + count)
     ids = [f"00000000-0000-4000-8000-{number:012d}" for number in numbers]
     headers = [wire.encode({wire.MESSAGE_ID: each, "note": "Grüße"}) for each in ids]
     contents = [str(each).encode() for each in numbers]
-    if queue == "billing":
-        headers, contents = ArrowColumn(pa.array(headers)), ArrowColumn(pa.array(contents))
     return ReadyMessages(queue, delayed, ids, [milliseconds] * count, headers, contents)
 
 

@@ -11,23 +11,29 @@ from queue_pipeline.transport.transport import QueueTransport
 
 SQLSERVER_VARIABLE = "QUEUE_PIPELINE_TEST_SQLSERVER"
 DRIVER_VARIABLE = "QUEUE_PIPELINE_TEST_POSTGRESQL_DRIVER"
+PYODBC = "pyodbc"
 PSYCOPG = "psycopg"
 PSYCOPG_ONLY = ("integration.test_psycopg", "integration.processing.test_psycopg_executors")
-PSYCOPG_TOO = (
+PYODBC_TOO = (
     "integration.test_claims",
+    "integration.test_cli",
     "integration.test_connections",
+    "integration.test_index_audit",
     "integration.test_outbox",
-    "integration.test_ready",
     "integration.test_receive",
     "integration.test_send",
+    "integration.test_user_tables",
     "integration.nginn.test_sending_batches",
 )
-"""The modules that always run over psycopg as well; the whole suite does if `DRIVER_VARIABLE` is set to it."""
+"""The modules that always run over ODBC as well; the whole suite does if `DRIVER_VARIABLE` is set to pyodbc."""
 
 
-def chosen_driver() -> str | None:
-    """The driver over which the suite speaks to PostgreSQL, if another one than ODBC's is asked for."""
-    return os.environ.get(DRIVER_VARIABLE) or None
+def chosen_driver() -> str:
+    """The driver over which the suite speaks to PostgreSQL."""
+    driver = os.environ.get(DRIVER_VARIABLE) or PSYCOPG
+    if driver not in (PSYCOPG, PYODBC):
+        raise ValueError(f"{DRIVER_VARIABLE} is {driver!r}; it can be {PSYCOPG} or {PYODBC}")
+    return driver
 
 
 def backend_names(module: str = "") -> list[str]:
@@ -40,8 +46,8 @@ def backend_names(module: str = "") -> list[str]:
 
 def postgresql_names(module: str = "") -> list[str]:
     """PostgreSQL, for some modules over two drivers."""
-    twice = module.endswith(PSYCOPG_TOO) and chosen_driver() is None
-    return ["postgresql", PSYCOPG] if twice else ["postgresql"]
+    twice = module.endswith(PYODBC_TOO) and chosen_driver() == PSYCOPG
+    return ["postgresql", PYODBC] if twice else ["postgresql"]
 
 
 @dataclass

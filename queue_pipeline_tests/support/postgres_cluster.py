@@ -43,11 +43,11 @@ class PostgresCluster:
     The server refuses to run as root, so under root it runs as Debian's user `postgres`. The kernel stops it
     when the *thread* that called `start` ends: start it from one that lives as long as the cluster is used.
     `fsync=False` is for tests: a crash of the server loses nothing, only a crash of the machine does. `driver` is the
-    one that its URLs name.
+    one that its URLs name: psycopg or pyodbc.
     """
 
     def __init__(
-        self, *, fsync: bool = False, settings: Mapping[str, str] | None = None, driver: str | None = None
+        self, *, fsync: bool = False, settings: Mapping[str, str] | None = None, driver: str = "psycopg"
     ) -> None:
         self.password = secrets.token_urlsafe(18)
         self.driver = driver
@@ -141,12 +141,11 @@ class PostgresCluster:
         *,
         driver: str | None = None,
     ) -> str:
-        """Give the URL of a database, for the superuser unless another role is named; an empty driver is none."""
+        """Give the URL of a database, for the superuser unless another role is named."""
         secret = self.password if password is None else password
         credentials = f"{quote(user, safe='')}:{quote(secret, safe='')}"
-        chosen = self.driver if driver is None else driver
-        option = f"?driver={quote(chosen, safe='')}" if chosen else ""
-        return f"postgresql://{credentials}@127.0.0.1:{self.port}/{quote(database, safe='')}{option}"
+        scheme = "postgresql+pyodbc" if (driver or self.driver) == "pyodbc" else "postgresql"
+        return f"{scheme}://{credentials}@127.0.0.1:{self.port}/{quote(database, safe='')}"
 
     def run_sql(self, sql: str, database: str = "postgres") -> str:
         """Run SQL as the superuser through psql; the answer is its rows, columns separated by `|`."""

@@ -165,6 +165,8 @@ def test_the_script_takes_its_dialect_and_catalog_from_the_database_setting() ->
     assert printed.code == 0
     assert "CREATE TABLE [Shop].[dbo].[orders] (" in printed.out
     assert "GRANT SELECT, INSERT, UPDATE, DELETE ON [Shop].[dbo].[orders.Claimed] TO [app];" in printed.out
+    over_odbc = run("--database", "postgresql+pyodbc://u:p@127.0.0.1:1/shop", "script", "orders")
+    assert 'CREATE TABLE IF NOT EXISTS "public"."orders" (' in over_odbc.out
     elsewhere = run("--schema", "s", "--catalog", "c", "script", "orders", "--dialect", "sqlserver")
     assert "CREATE TABLE [c].[s].[orders] (" in elsewhere.out
 

@@ -38,7 +38,7 @@ def test_sqlite_is_named_by_its_file(text, path):
     assert parse_database_url(text) == DatabaseUrl(scheme="sqlite", path=path)
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "mssql"])
+@pytest.mark.parametrize("scheme", ["postgresql", "postgresql+pyodbc", "mssql"])
 def test_a_server_is_named_by_user_password_host_port_and_database(scheme):
     url = parse_database_url(f"{scheme}://us%40er:p%2Fw%3Ad@db.example:1234/my%20db?Encrypt=no&Trust=&a=b%26c")
     assert (url.scheme, url.user, revealed(url.password)) == (scheme, "us@er", "p/w:d")
@@ -254,7 +254,7 @@ def test_no_value_can_smuggle_in_another_pair(pairs, secret):
 
 
 def test_the_settings_own_options_win_over_the_defaults():
-    url = parse_database_url("postgresql://host/db?maxvarcharsize=9&Extra=1&driver=x")
+    url = parse_database_url("postgresql+pyodbc://host/db?maxvarcharsize=9&Extra=1&driver=x")
     pairs = dict(odbc_pairs(connection_string(url, {"SERVER": "host"}, {"MaxVarcharSize": "0", "Protocol": "7.4-0"})))
     assert pairs == {"SERVER": "host", "Protocol": "7.4-0", "maxvarcharsize": "9", "Extra": "1"}
 

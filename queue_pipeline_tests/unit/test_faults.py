@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.transport.dialects import PostgreSql, Sqlite, SqlServer
+from queue_pipeline.transport.dialects import OdbcPostgreSql, Sqlite, SqlServer
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -141,7 +141,7 @@ def test_errors_of_sqlserver_are_told_apart(error, fault):
     ],
 )
 def test_errors_of_postgresql_are_told_apart(error, fault):
-    assert PostgreSql().fault(error) is fault
+    assert OdbcPostgreSql().fault(error) is fault
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_errors_of_postgresql_are_told_apart(error, fault):
 )
 def test_words_that_only_look_like_a_lost_connection_are_none(error):
     """A queue or a column may well be called by such words, and a lost connection is an alarm."""
-    assert PostgreSql().fault(error) is Fault.OTHER
+    assert OdbcPostgreSql().fault(error) is Fault.OTHER
 
 
 # --- SQLite: its own errors, for they carry codes that cannot be made up ------------------------------------

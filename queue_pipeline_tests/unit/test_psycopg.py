@@ -6,8 +6,7 @@ import pytest
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database import Database
 from queue_pipeline.transport.database_url import parse_database_url
-from queue_pipeline.transport.dialects.postgresql import PostgreSql
-from queue_pipeline.transport.dialects.psycopg import PsycopgPostgreSql
+from queue_pipeline.transport.dialects import OdbcPostgreSql, PostgreSql
 from queue_pipeline.transport.errors import ConfigurationError, DriverMissingError
 from queue_pipeline.transport.faults import Fault, driver_message
 
@@ -17,16 +16,15 @@ NOWHERE = "postgresql://user:s3cret@127.0.0.1:9/db"
 # --- choosing it -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "option", ["driver=psycopg", "driver=Psycopg", "DRIVER=PSYCOPG", "sslmode=disable&Driver=psycopg"]
-)
-def test_the_setting_chooses_the_driver_in_any_letter_case(option):
-    assert type(Database(parse_database_url(f"{NOWHERE}?{option}")).dialect) is PsycopgPostgreSql
-
-
-@pytest.mark.parametrize("option", ["", "?driver=PostgreSQL+Unicode", "?driver=psycopg2", "?sslmode=disable"])
-def test_without_it_odbc_is_used(option):
+@pytest.mark.parametrize("option", ["", "?sslmode=disable"])
+def test_psycopg_is_the_driver_of_postgresql(option):
     assert type(Database(parse_database_url(f"{NOWHERE}{option}")).dialect) is PostgreSql
+
+
+@pytest.mark.parametrize("option", ["", "?driver=PostgreSQL+Unicode"])
+def test_odbc_is_used_where_the_setting_names_pyodbc(option):
+    setting = NOWHERE.replace("postgresql:", "postgresql+pyodbc:")
+    assert type(Database(parse_database_url(f"{setting}{option}")).dialect) is OdbcPostgreSql
 
 
 def test_an_odbc_string_stays_odbc():
@@ -35,10 +33,10 @@ def test_an_odbc_string_stays_odbc():
         transport.peek("orders")
 
 
-def test_it_is_loaded_only_where_a_setting_asks_for_it():
+def test_it_is_loaded_with_the_first_connection():
     program = (
         "import sys, queue_pipeline.transport as t\n"
-        "t.QueueTransport('postgresql://h/d?driver=psycopg')\n"
+        "t.QueueTransport('postgresql://h/d')\n"
         "assert 'psycopg' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -48,8 +46,8 @@ def test_where_it_is_not_installed_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "queue_pipeline.transport.dialects.psycopg_connection", raising=False)
     with (
-        QueueTransport(f"{NOWHERE}?driver=psycopg") as transport,
-        pytest.raises(DriverMissingError, match=r"pip install 'queue_pipeline\[psycopg\]'") as raised,
+        QueueTransport(NOWHERE) as transport,
+        pytest.raises(DriverMissingError, match=r"pip install 'queue_pipeline\[postgresql\]'") as raised,
     ):
         transport.peek("orders")
     assert "s3cret" not in str(raised.value)
@@ -62,6 +60,7 @@ def test_where_it_is_not_installed_the_error_names_the_extra(monkeypatch):
     ("option", "words"),
     [
         ("colour=blue", r"no option 'colour'"),
+        ("driver=psycopg", r"no option 'driver'.*postgresql\+pyodbc://"),
         ("ReadOnly=1", r"no option 'ReadOnly'.*ODBC"),
         ("UseServerSidePrepare=0", r"no option 'UseServerSidePrepare'"),
         ("autocommit=1", r"no option 'autocommit'"),
@@ -74,7 +73,7 @@ def test_where_it_is_not_installed_the_error_names_the_extra(monkeypatch):
 def test_an_option_that_it_cannot_use_is_named_without_the_password(option, words):
     pytest.importorskip("psycopg")
     with (
-        QueueTransport(f"{NOWHERE}?driver=psycopg&{option}") as transport,
+        QueueTransport(f"{NOWHERE}?{option}") as transport,
         pytest.raises(ConfigurationError, match=words) as raised,
     ):
         transport.peek("orders")
@@ -83,7 +82,7 @@ def test_an_option_that_it_cannot_use_is_named_without_the_password(option, word
 
 def test_options_go_by_libpqs_names_in_any_letter_case():
     connection = pytest.importorskip("queue_pipeline.transport.dialects.psycopg_connection")
-    given = {"driver": "psycopg", "SSLMode": "disable", "application_name": "shop", "client_encoding": "utf-8"}
+    given = {"SSLMode": "disable", "application_name": "shop", "client_encoding": "utf-8"}
     assert connection.connection_options(given) == {
         "sslmode": "disable",
         "application_name": "shop",
@@ -92,7 +91,7 @@ def test_options_go_by_libpqs_names_in_any_letter_case():
 
 
 def test_the_password_of_a_key_is_a_secret_too():
-    url = parse_database_url("postgresql://u:one@h/d?driver=psycopg&sslkey=k&sslpassword=two")
+    url = parse_database_url("postgresql://u:one@h/d?sslkey=k&sslpassword=two")
     assert set(url.secrets()) == {"one", "two"}
     assert "two" not in repr(url) + str(url)
 
@@ -130,7 +129,7 @@ def server_error(state: str):
     ],
 )
 def test_errors_of_the_server_are_told_apart_by_their_state(state, fault):
-    assert PsycopgPostgreSql().fault(server_error(state)) is fault
+    assert PostgreSql().fault(server_error(state)) is fault
 
 
 @pytest.mark.parametrize(
@@ -150,5 +149,5 @@ def test_errors_of_the_server_are_told_apart_by_their_state(state, fault):
 )
 def test_errors_without_a_state_are_the_drivers_own(kind, words, fault):
     error = getattr(pytest.importorskip("psycopg"), kind)(words)
-    assert PsycopgPostgreSql().fault(error) is fault
+    assert PostgreSql().fault(error) is fault
     assert driver_message(error) == " ".join(words.split())

@@ -1,2 +1,2 @@
--- As outbox_stage.sql, for messages that never expire, in the binary format of COPY.
+-- As outbox_stage.sql, by COPY.
 COPY {outbox} (claim_id, task, pile, id, milliseconds, headers, body) FROM STDIN WITH (FORMAT BINARY)

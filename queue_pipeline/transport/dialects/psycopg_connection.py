@@ -1,4 +1,4 @@
-"""Connections of psycopg 3 that take statements as the transport writes them; loaded where a setting asks for it."""
+"""Connections of psycopg 3 that take statements as the transport writes them; loaded with the first one."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 import psycopg
-from psycopg import RawCursor, sql
+from psycopg import RawCursor
 from psycopg.abc import AdaptContext, Buffer
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import tuple_row
 from psycopg.types.datetime import TimestamptzBinaryLoader, TimestamptzLoader
 
 from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialects.marks import filled, numbered
+from queue_pipeline.transport.dialects.marks import numbered
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.faults import driver_message
 
 LOGIN_TIMEOUT_SECONDS = 15
 ENCODING = "UTF8"
-_PIECES_AT_ONCE = 100
-_NO_ROW = 21
-"""As many bytes have the beginning and the end of a binary COPY together; a row of several values has more."""
 _KNOWN_OPTIONS = frozenset(option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults())
 # The words of libpq for a value that it cannot use, said before it has spoken to a server.
 _INVALID_VALUE = re.compile(r"invalid \S+ value|invalid port number|bad value for ")
@@ -65,32 +62,6 @@ class MarkedCursor(RawCursor[Any]):
     def executemany(self, query: Any, params_seq: Iterable[Sequence[Any]], *, returning: bool = False) -> None:  # type: ignore[override]
         """Run a statement for each of several sequences of parameters."""
         super().executemany(numbered(query).text, params_seq, returning=returning)
-
-    def copied(self, query: str, parameters: Sequence[Any]) -> tuple[list[bytes], list[int]]:
-        """All that a COPY in binary form gives, and the sizes of its pieces: a row each, but for beginning and end."""
-        literals = [sql.Literal(value).as_string(self.connection) for value in parameters]
-        gathered: list[bytes] = []
-        pieces: list[Buffer] = []
-        sizes: list[int] = []
-        next_piece = self.connection.pgconn.get_copy_data
-        with self.copy(filled(query, literals)) as copy:
-            while piece := copy.read():
-                size = len(piece)
-                pieces.append(piece)
-                sizes.append(size)
-                # What has arrived already is taken without asking whether there is more to wait for, which takes longer
-                # than the rest. The end is left to `read`, which wants to see it for itself.
-                while size > _NO_ROW:
-                    size, piece = next_piece(1)
-                    if size > 0:
-                        pieces.append(piece)
-                        sizes.append(size)
-                # Few at a time: their memory is used again, and the garbage collector is not called to look at them.
-                if len(pieces) > _PIECES_AT_ONCE:
-                    gathered.append(b"".join(pieces))
-                    pieces.clear()
-        gathered.append(b"".join(pieces))
-        return gathered, sizes
 
 
 class MarkedConnection(psycopg.Connection[Any]):
@@ -139,12 +110,12 @@ def own_cursor(connection: psycopg.Connection[Any], *, binary: bool) -> MarkedCu
 
 def connection_options(options: dict[str, str]) -> dict[str, str]:
     """The options of a setting under libpq's names, or an error that names the one which it does not know."""
-    given = {name.lower(): (name, value) for name, value in options.items() if name.lower() != "driver"}
+    given = {name.lower(): (name, value) for name, value in options.items()}
     for key, (name, value) in given.items():
         if key not in _KNOWN_OPTIONS:
             raise ConfigurationError(
-                f"psycopg knows no option {name!r}; it takes the options of libpq (sslmode, connect_timeout, …), those "
-                "of the ODBC driver only go with that one: leave the option, or driver=psycopg, out"
+                f"psycopg knows no option {name!r}; it takes those of libpq (sslmode, connect_timeout, …), and "
+                "options of an ODBC driver need a setting that begins with postgresql+pyodbc://"
             )
         if key == "client_encoding" and value.lower().replace("-", "") != ENCODING.lower():
             raise ConfigurationError(f"the option {name!r} cannot be {value!r}: messages are UTF-8; leave it out")

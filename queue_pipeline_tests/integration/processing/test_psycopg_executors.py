@@ -12,7 +12,7 @@ pytest.importorskip("psycopg")
 
 def test_executors_read_and_stage_over_psycopg(backend, postgres, spark):
     """The name of a session is an option of libpq, which no ODBC driver would take."""
-    with QueueTransport(f"{backend.url}&application_name=by_psycopg", schema=backend.schema) as transport:
+    with QueueTransport(f"{backend.url}?application_name=by_psycopg", schema=backend.schema) as transport:
         transport.install("orders", "billing")
         source.register(spark, transport)
         transport.send("orders", [new_message(f"ü{number}") for number in range(20)])

@@ -1,6 +1,6 @@
 -- Insert messages that are due later: they wait in subqueue R until some reader's scheduler moves them. A message
--- arrives as a JSON text of its columns and its body, packed as in ../nservicebus/send.sql. Parameters: binary bodies,
--- ids (not stored), milliseconds (-1 = for ever), columns, text bodies, offsets (1-based), lengths.
+-- arrives as a JSON text of its columns and its body. The row is repeated for several messages. Parameters of a row:
+-- id (not stored), delay in milliseconds, columns, body.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
     msg_text, msg_headers, unique_id
@@ -15,15 +15,10 @@ SELECT
     (now() AT TIME ZONE 'UTC') + m.ttl * INTERVAL '1 millisecond',
     CAST(m.columns AS json) ->> 'correlation',
     CAST(m.columns AS json) ->> 'label',
-    COALESCE(m.body, convert_from(substring(packed.buffer FROM m.start FOR m.size), 'UTF8')),
+    convert_from(m.body, 'UTF8'),
     COALESCE(CAST(m.columns AS json) ->> 'headers', ''),
     CAST(m.columns AS json) ->> 'unique'
-FROM
-    (SELECT CAST(? AS bytea) AS buffer OFFSET 0) AS packed,
-    LATERAL (
-        SELECT
-            unnest(CAST(? AS uuid[])) AS id, unnest(CAST(? AS bigint[])) AS ttl,
-            unnest(string_to_array(CAST(? AS text), chr(30))) AS columns,
-            unnest(string_to_array(NULLIF(CAST(? AS text), ''), chr(30))) AS body,
-            unnest(CAST(? AS integer[])) AS start, unnest(CAST(? AS integer[])) AS size
-    ) AS m
+FROM (
+VALUES
+(CAST(? AS uuid), CAST(? AS bigint), CAST(? AS text), CAST(? AS bytea))
+) AS m (id, ttl, columns, body)
