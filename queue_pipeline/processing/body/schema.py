@@ -1,131 +1,198 @@
-"""Parsing the bodies of a batch: UTF-8 JSON in, a typed payload or a sentence about what is wrong out.
+"""What the bodies of a pipeline must be: Spark DDL, a `StructType` or a pydantic model, as one pydantic core schema.
 
-A pipeline declares the bodies with Spark DDL, a `StructType` or a pydantic model. Spark does all of the work, in column
-expressions that are the same for classic Spark and Spark Connect.
+A model validates as it is declared. Spark's types are strict:
 
-- A field that is NOT NULL, or in a model not optional, must be there and not null. Names are compared exactly.
-- A value that is there must fit its type, also where the field is optional: numbers in quotes are not numbers,
-  decimals are not rounded. Only text takes any JSON value, as its JSON text.
-- A default stands for an absent field and for null: Spark does not tell them apart.
-- Fields that are not declared are ignored; of a field that is there twice every value must fit, and the last counts.
-- A byte order mark is skipped. A time without a zone is one of the session's time zone.
-
-Where this differs from pydantic: it takes numbers, booleans and dates in more notations ("12", 1.0, "yes", epoch
-milliseconds), refuses numbers for text and null where there is a default, and has integers of any size.
+- A NOT NULL field must be there and not null; another one may be absent or null. Names are compared exactly.
+- `string` takes text only, numbers take no text. Whole numbers must fit their width.
+- A decimal also takes text. It must fit its digits; decimal places beyond them must be zero.
+- `timestamp` takes ISO 8601 text, UTC where it names no zone, or a number of seconds since 1970.
+- `timestamp_ntz` takes ISO 8601 text without a zone, `date` text such as 2024-05-31, `binary` Base64 text.
+- Map keys are text. Fields that are not declared are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-import pyspark.sql.functions as F
-from pydantic import BaseModel
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import StructType
+import pyarrow as pa
+from pydantic import BaseModel, TypeAdapter
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator
+from pydantic_core import core_schema as core
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
-from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.body.arrow_types import ARROW_TYPE, check_names, payload_column
 from queue_pipeline.processing.body.ddl import parse_ddl
-from queue_pipeline.processing.body.envelope import enveloped, is_one_value
-from queue_pipeline.processing.body.fits import value_fits
-from queue_pipeline.processing.body.misfit import misfit
-from queue_pipeline.processing.body.model import model_shape
-from queue_pipeline.processing.body.payload import payload
-from queue_pipeline.processing.body.problem import value_problem
-from queue_pipeline.processing.body.quick import all_fit, read_quickly
-from queue_pipeline.processing.body.shape import Record, wire_type
-from queue_pipeline.processing.body.sql import bind, when
-from queue_pipeline.processing.body.struct import struct_shape
 from queue_pipeline.transport.errors import ConfigurationError
 
 BodySchema = str | StructType | type[BaseModel]
 
-RECORD = "__record"
-"""A column of bodies that were read before, and are to be checked."""
-CHECKED = "__checked"
-"""The same of bodies that all fit."""
-
-# .NET writers may begin with a byte order mark.
-_TEXT = "CAST(if(startswith(body, X'EFBBBF'), substring(body, 4), body) AS STRING)"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_LARGEST_SINGLE = 3.4028234663852886e38
+_WHOLE: dict[type[DataType], tuple[int, pa.DataType]] = {
+    ShortType: (16, pa.int16()),
+    IntegerType: (32, pa.int32()),
+    LongType: (64, pa.int64()),
+}
+_INSTEAD = {
+    "tinyint": "smallint",
+    "variant": "a pydantic model with a field of type Any, which keeps any JSON value as its text",
+    "char": "string",
+    "varchar": "string",
+}
 
 
 @dataclass(frozen=True)
-class ParsedBody:
-    """Two columns: exactly one of them is null."""
+class Declaration:
+    """A schema as pydantic uses it; without a serializer, validated values are dictionaries, lists and plain values."""
 
-    payload: Column
-    problem: Column
+    name: str
+    core: core.CoreSchema
+    validator: Any
+    serializer: SchemaSerializer | None = None
 
 
 def check_body_schema(schema: object) -> None:
-    """Refuse a schema that cannot be parsed with; no Spark session is needed or started."""
-    _shape(schema)
+    """Refuse a schema that bodies cannot be parsed with; this needs and starts no Spark session."""
+    declared = declare(schema)
+    payload_column(declared.core, declared.name)
 
 
-def with_record(messages: Table, schema: BodySchema) -> Table:
-    """The messages with their bodies read by Arrow as a further column, for `with_payload`; as they are if Spark has to
-    read them.
-    """
-    shape = _shape(schema)
-    record = read_quickly(shape, messages["body"])
-    if record is None:
-        return messages
-    return messages.append_column(CHECKED if all_fit(shape, record) else RECORD, record)
-
-
-def with_payload(frame: DataFrame, schema: BodySchema, columns: Sequence[str], read: str | None = None) -> DataFrame:
-    """These columns of the frame, and `payload`, parsed from its column `body`, and `fits`: whether it may be used.
-
-    `read` is the column that `with_record` has added, if it has; what is checked is not asked again whether it `fits`.
-
-    This is what every message pays for, so it says no more than yes or no; `parse_body` tells what is wrong with the
-    few that do not fit, and costs more.
-    """
-    shape = _shape(schema)
-    if read == CHECKED:
-        return frame.select(*columns, F.expr(payload(shape, CHECKED)).alias("payload"))
-    envelope, value = "__envelope", "get(__envelope.v, 0)"
-    fits = value_fits(shape, True, RECORD)
-    # Step by step: what one step makes is computed once, however often the next one uses it. By select: a Connect
-    # server analyses all that is below a withColumn or a drop once more for each.
-    if read is None:
-        fits = f"is_valid_utf8({_TEXT}) AND {is_one_value(envelope)} AND {fits}"
-        parsed = frame.select("*", F.expr(enveloped(_TEXT, wire_type(shape))).alias(envelope))
-        frame = parsed.select("*", F.expr(value).alias(RECORD))
-    return frame.select("*", F.expr(f"coalesce({fits}, false)").alias("fits")).select(
-        *columns, "fits", F.expr(when("fits", payload(shape, RECORD))).alias("payload")
-    )
-
-
-def parse_body(schema: BodySchema, body: Column) -> ParsedBody:
-    """Parse a binary column of JSON; a row that cannot be used has a problem and no payload."""
-    # Spark interprets `zip_with` and all inside it. It would generate code for `transform`: hundreds of methods for
-    # checks that need a microsecond.
-    parse = F.expr(f"(body, nothing) -> {_parse(_shape(schema))}")
-    parsed = F.get(F.call_function("zip_with", F.array(body), F.array(F.lit(0)), parse), F.lit(0))
-    return ParsedBody(parsed["payload"], parsed["problem"])
-
-
-def _shape(schema: object) -> Record:
+def declare(schema: object) -> Declaration:
+    """The core schema and the validator of a declared schema."""
     if isinstance(schema, str):
-        return struct_shape(parse_ddl(schema))
+        schema = parse_ddl(schema)
     if isinstance(schema, StructType):
-        return struct_shape(schema)
+        fields = _struct(schema, "")
+        return Declaration("the body schema", fields, SchemaValidator(fields))
     if isinstance(schema, type) and issubclass(schema, BaseModel):
-        return model_shape(schema)
+        return _model(schema)
     raise ConfigurationError(
         f"body schema {schema!r} is not usable; give Spark DDL, a StructType or a pydantic model class"
     )
 
 
-def _parse(shape: Record) -> str:
-    value = "get(envelope.v, 0)"
-    made = bind(value, "record", payload(shape, "record"))
-    outcome = f"named_struct('payload', {when('problem IS NULL', made)}, 'problem', problem)"
-    problem = (
-        f"CASE WHEN NOT is_valid_utf8(text) THEN 'the body is not UTF-8 text'"
-        f" WHEN {is_one_value('envelope')} AND {value} IS NOT NULL"
-        f" THEN {bind(value, 'record', value_problem(shape, False, 'record'))}"
-        f" ELSE {misfit(shape, 'text')} END"
-    )
-    return bind(_TEXT, "text", bind(enveloped("text", wire_type(shape)), "envelope", bind(problem, "problem", outcome)))
+def _model(model: type[BaseModel]) -> Declaration:
+    try:
+        adapter = TypeAdapter(model)
+        adapter.rebuild()
+        return Declaration(model.__name__, adapter.core_schema, adapter.validator, adapter.serializer)
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        raise ConfigurationError(
+            f"model {model.__name__} is not complete: {error.message}; define the types that it names before it is used"
+        ) from None
+
+
+def _struct(schema: StructType, path: str) -> core.CoreSchema:
+    check_names((field.name for field in schema.fields), path.rstrip(".") or "the body schema")
+    fields = {
+        field.name: core.typed_dict_field(
+            _or_null(_value(field.dataType, path + field.name), field.nullable), required=not field.nullable
+        )
+        for field in schema.fields
+    }
+    return core.typed_dict_schema(fields, config=core.CoreConfig(val_json_bytes="base64"))
+
+
+def _or_null(schema: core.CoreSchema, nullable: bool) -> core.CoreSchema:
+    return core.nullable_schema(schema) if nullable else schema
+
+
+def _value(type_: DataType, path: str) -> core.CoreSchema:
+    match type_:
+        case StructType():
+            return _struct(type_, f"{path}.")
+        case ArrayType():
+            return core.list_schema(_or_null(_value(type_.elementType, f"{path}[]"), type_.containsNull))
+        case MapType():
+            if not isinstance(type_.keyType, StringType):
+                raise ConfigurationError(
+                    f"field {path} has type {type_.simpleString()}; JSON keys are text: use map<string,…>"
+                )
+            value = _or_null(_value(type_.valueType, f"{path}[]"), type_.valueContainsNull)
+            return core.dict_schema(core.str_schema(), value)
+        case StringType() if type_.simpleString() == "string":
+            return core.str_schema(strict=True)
+        case BooleanType():
+            return core.bool_schema(strict=True)
+        case ShortType() | IntegerType() | LongType():
+            bits, arrow = _WHOLE[type(type_)]
+            least = -(1 << bits - 1)
+            return core.int_schema(strict=True, ge=least, le=-least - 1, metadata={ARROW_TYPE: arrow})
+        case DoubleType():
+            return core.float_schema(strict=True)
+        case FloatType():
+            single = core.float_schema(strict=True)
+            return core.no_info_after_validator_function(_single, single, metadata={ARROW_TYPE: pa.float32()})
+        case DecimalType():
+            return core.decimal_schema(max_digits=type_.precision, decimal_places=type_.scale)
+        case TimestampType():
+            return core.no_info_before_validator_function(_moment, core.datetime_schema())
+        case TimestampNTZType():
+            local = core.datetime_schema(tz_constraint="naive")
+            return core.no_info_before_validator_function(
+                _text_like(_MOMENT.match, "a date and time without a time zone, such as 2024-05-31T12:00:00"),
+                local,
+                metadata={ARROW_TYPE: pa.timestamp("us")},
+            )
+        case DateType():
+            guard = _text_like(_DATE.fullmatch, "a date such as 2024-05-31")
+            return core.no_info_before_validator_function(guard, core.date_schema())
+        case BinaryType():
+            return core.bytes_schema()
+        case _:
+            instead = _INSTEAD.get(type_.simpleString().partition("(")[0], "string and convert it afterwards")
+            raise ConfigurationError(
+                f"field {path} has type {type_.simpleString()}, which bodies cannot have; use {instead}"
+            )
+
+
+def _single(value: float) -> float:
+    if _LARGEST_SINGLE < abs(value) < float("inf"):
+        raise PydanticCustomError("float_range", "Input should be in the range of a 32-bit floating point number")
+    return value
+
+
+def _moment(value: Any) -> Any:
+    if type(value) in (int, float):
+        try:
+            return _EPOCH + timedelta(seconds=value)
+        except (OverflowError, ValueError):
+            raise PydanticCustomError(
+                "datetime_range", "Input should be in the years 1 to 9999 (a number counts seconds since 1970)"
+            ) from None
+    if type(value) is str and _MOMENT.match(value) is None:
+        raise PydanticCustomError("datetime_text", "Input should be a date and time such as 2024-05-31T12:00:00Z")
+    return value
+
+
+def _text_like(matches: Callable[[str], object], words: str) -> Callable[[Any], Any]:
+    def guard(value: Any) -> Any:
+        if type(value) is not str or not matches(value):
+            raise PydanticCustomError("text_like", "Input should be {words}", {"words": words})
+        return value
+
+    return guard
