@@ -4,7 +4,8 @@
 |---|---|
 | `str`, `int`, `float`, `bool`, `bytes` | string, bigint, double, boolean, binary |
 | `Decimal` | decimal of its `max_digits` and `decimal_places`; without them 38 digits, 18 of them decimals |
-| `datetime`, `date`, `timedelta` | timestamp (UTC), date, day-time interval |
+| `datetime`, `NaiveDatetime` | timestamp (UTC; without a zone it is taken as UTC), timestamp_ntz |
+| `date`, `timedelta` | date, day-time interval |
 | `Enum`, `Literal` | the type of their values |
 | `UUID`, `time`, `Path`, URLs, IP addresses, secrets | string, as pydantic writes them to JSON |
 | `list`, `set`, `frozenset`, `tuple` of one type | array |
@@ -46,7 +47,6 @@ _SCALARS: dict[str, pa.DataType] = {
     "float": pa.float64(),
     "bool": pa.bool_(),
     "bytes": pa.binary(),
-    "datetime": pa.timestamp("us", "UTC"),
     "date": pa.date32(),
     "timedelta": pa.duration("us"),
 }
@@ -164,7 +164,7 @@ class _Columns:
             if returned := written.get("return_schema"):
                 column = self.column(returned, place)
                 return replace(column, nullable=column.nullable or written.get("when_used") == "unless-none")
-            return self._other(node)
+            return self._of_pydantic(node, written, place) or self._other(node)
         kind: str = node["type"]
         if stated := node.get("metadata", {}).get(ARROW_TYPE):
             return Column(stated)
@@ -176,6 +176,16 @@ class _Columns:
             return self.column(node[_WRAPPERS[kind]], place)
         method = getattr(self, "_of_" + kind.replace("-", "_"), None)
         return self._other(node) if method is None else cast("Column", method(node, place))
+
+    def _of_pydantic(self, node: Node, written: Node, place: str) -> Column | None:
+        """Sequence and defaultdict: pydantic's own functions write them, as what they are."""
+        if not str(getattr(written.get("function"), "__module__", "")).startswith("pydantic."):
+            return None
+        column = self.column({key: part for key, part in node.items() if key != "serialization"}, place)
+        return column if pa.types.is_nested(column.type) else None
+
+    def _of_datetime(self, node: Node, place: str) -> Column:
+        return Column(pa.timestamp("us", None if node.get("tz_constraint") == "naive" else "UTC"))
 
     def _of_definition_ref(self, node: Node, place: str) -> Column:
         ref = node["schema_ref"]

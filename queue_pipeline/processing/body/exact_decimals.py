@@ -64,7 +64,8 @@ class _Place:
     decimal: bool | None = None  # None: no single value may stand here
     opaque: bool = False  # code of the model's own reads what stands here
     parts: dict[str | int, list[_Place]] = field(default_factory=dict)
-    others: _Place | None = None
+    items: _Place | None = None
+    values: _Place | None = None
     choices: list[_Place] = field(default_factory=list)
     tag: str | None = None
     tagged: dict[Any, _Place] = field(default_factory=dict)
@@ -100,9 +101,9 @@ class ExactDecimals:
         if kind == "definition-ref":
             return self._definition(node["schema_ref"])
         if kind in ("list", "set", "frozenset"):
-            return _Place(others=self._part(node, "items_schema"))
+            return _Place(items=self._part(node, "items_schema"))
         if kind == "dict":
-            return _Place(others=self._part(node, "values_schema"))
+            return _Place(values=self._part(node, "values_schema"))
         if kind == "tuple" and "variadic_item_index" not in node:
             return _Place(parts={at: [self._place(item)] for at, item in enumerate(node["items_schema"])})
         if kind in ("model-fields", "typed-dict"):
@@ -117,7 +118,7 @@ class ExactDecimals:
                 return _Place(tag=node["discriminator"], tagged=choices)
             return _Place(choices=list(choices.values()))
         if kind == "tuple" and len(node["items_schema"]) == 1:
-            return _Place(others=self._place(node["items_schema"][0]))
+            return _Place(items=self._place(node["items_schema"][0]))
         return _Place(opaque=True)
 
     def _definition(self, ref: str) -> _Place:
@@ -200,8 +201,6 @@ def _expanded(value: Any, places: list[_Place]) -> list[_Place]:
 def _below(places: list[_Place], step: str | int) -> list[_Place]:
     found: list[_Place] = []
     for place in places:
-        if step in place.parts:
-            found += place.parts[step]
-        elif place.others is not None:
-            found.append(place.others)
+        others = place.values if isinstance(step, str) else place.items
+        found += place.parts.get(step, [] if others is None else [others])
     return found

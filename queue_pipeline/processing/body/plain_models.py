@@ -17,7 +17,21 @@ from pydantic_core import SchemaValidator, core_schema
 from queue_pipeline.processing.body.arrow_types import Node, definitions_of
 
 _SINGLE_VALUES = frozenset(
-    ("str", "int", "float", "bool", "bytes", "decimal", "datetime", "date", "time", "timedelta", "uuid", "literal")
+    (
+        "str",
+        "int",
+        "float",
+        "bool",
+        "bytes",
+        "decimal",
+        "datetime",
+        "date",
+        "time",
+        "timedelta",
+        "uuid",
+        "literal",
+        "enum",
+    )
 )
 _CONTAINERS = frozenset(("nullable", "list", "set", "frozenset", "dict", "definitions"))
 _INSIDE = ("schema", "items_schema", "keys_schema", "values_schema")
