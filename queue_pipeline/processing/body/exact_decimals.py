@@ -16,22 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from queue_pipeline.processing.body.arrow_types import Node, definitions_of
+from queue_pipeline.processing.body.arrow_types import WRAPPERS, Node, definitions_of
 
-_INSIDE = {
-    "nullable": "schema",
-    "default": "schema",
-    "model": "schema",
-    "dataclass": "schema",
-    "definitions": "schema",
-    "function-after": "schema",
-    "custom-error": "schema",
-    "lax-or-strict": "lax_schema",
-    "json-or-python": "json_schema",
-}
+_INSIDE = WRAPPERS | dict.fromkeys(("nullable", "default", "model", "dataclass"), "schema")
 _SINGLE_VALUES = frozenset(
-    ("none", "bool", "int", "float", "str", "bytes", "date", "time", "datetime", "timedelta", "uuid", "literal", "enum")
-) | frozenset(("url", "multi-host-url", "complex", "missing-sentinel"))
+    ("bool", "int", "float", "str", "bytes", "date", "time", "datetime", "timedelta", "uuid", "literal", "enum")
+)
 
 
 def with_long_numbers(texts: list[bytes]) -> list[int]:
@@ -91,34 +81,37 @@ class ExactDecimals:
 
     def _place(self, node: Node) -> _Place:
         kind = node["type"]
-        if kind == "decimal":
-            self.needed = True
-            return _Place(decimal=True)
         if kind in _INSIDE:
             return self._place(node[_INSIDE[kind]])
         if kind in _SINGLE_VALUES:
             return _Place(decimal=False)
-        if kind == "definition-ref":
-            return self._definition(node["schema_ref"])
-        if kind in ("list", "set", "frozenset"):
-            return _Place(items=self._part(node, "items_schema"))
-        if kind == "dict":
-            return _Place(values=self._part(node, "values_schema"))
-        if kind == "tuple" and "variadic_item_index" not in node:
-            return _Place(parts={at: [self._place(item)] for at, item in enumerate(node["items_schema"])})
-        if kind in ("model-fields", "typed-dict"):
-            return self._object(node["fields"])
-        if kind == "dataclass-args":
-            return self._object({part["name"]: part for part in node["fields"]})
-        if kind == "union":
-            return _Place(choices=[self._place(c[0] if isinstance(c, tuple) else c) for c in node["choices"]])
-        if kind == "tagged-union":
-            choices = {tag: self._place(choice) for tag, choice in node["choices"].items()}
-            if isinstance(node["discriminator"], str):
-                return _Place(tag=node["discriminator"], tagged=choices)
-            return _Place(choices=list(choices.values()))
-        if kind == "tuple" and len(node["items_schema"]) == 1:
-            return _Place(items=self._place(node["items_schema"][0]))
+        match kind:
+            case "decimal":
+                self.needed = True
+                return _Place(decimal=True)
+            case "definition-ref":
+                return self._definition(node["schema_ref"])
+            case "list" | "set" | "frozenset" if "items_schema" in node:
+                return _Place(items=self._place(node["items_schema"]))
+            case "tuple" if "variadic_item_index" not in node:
+                return _Place(parts={at: [self._place(item)] for at, item in enumerate(node["items_schema"])})
+            case "tuple" if len(node["items_schema"]) == 1:
+                return _Place(items=self._place(node["items_schema"][0]))
+            case "dict" if "values_schema" in node:
+                return _Place(values=self._place(node["values_schema"]))
+            case "model-fields" | "typed-dict":
+                return self._object(node["fields"])
+            case "dataclass-args":
+                return self._object({part["name"]: part for part in node["fields"]})
+            case "union":
+                return _Place(choices=[self._place(c[0] if isinstance(c, tuple) else c) for c in node["choices"]])
+            case "tagged-union":
+                choices = {tag: self._place(choice) for tag, choice in node["choices"].items()}
+                if isinstance(node["discriminator"], str):
+                    return _Place(tag=node["discriminator"], tagged=choices)
+                return _Place(choices=list(choices.values()))
+            case "none":
+                return _Place()
         return _Place(opaque=True)
 
     def _definition(self, ref: str) -> _Place:
@@ -127,9 +120,6 @@ class ExactDecimals:
             known = self._known[ref] = _Place()
             known.choices.append(self._place(self._definitions[ref]))
         return self._known[ref]
-
-    def _part(self, node: Node, key: str) -> _Place:
-        return self._place(node[key]) if key in node else _Place(opaque=True)
 
     def _object(self, fields: dict[str, Node]) -> _Place:
         place = _Place()

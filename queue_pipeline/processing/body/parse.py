@@ -16,18 +16,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pydantic import ValidationError
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
 from queue_pipeline.processing.arrow import Array
 from queue_pipeline.processing.body.arrow_rows import array_of, misfit
-from queue_pipeline.processing.body.arrow_types import Change, payload_column
+from queue_pipeline.processing.body.arrow_types import payload_column
 from queue_pipeline.processing.body.exact_decimals import ExactDecimals, with_long_numbers
 from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline.processing.body.schema import BodySchema, Declaration, declare
+from queue_pipeline.processing.body.values import Change
 
 UNREADABLE_BODY = "MessageBodyUnreadable"
 """The error type of a body that does not fit its schema."""
@@ -71,6 +73,11 @@ class BodyParser:
         if isinstance(self._schema, StructType):
             return _struct_parser, (self._schema.json(),)
         return body_parser, (self._schema,)
+
+    @property
+    def spark_type(self) -> StructType:
+        """The type of the payload in Spark."""
+        return cast("StructType", from_arrow_type(self.payload_type, prefer_timestamp_ntz=True))
 
     def parse(self, bodies: Array) -> ParsedBodies:
         """The payloads of a binary column, and the problems of those that have none."""

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import to_json
 
 from queue_pipeline.processing.body.parse import UNREADABLE_BODY, BodyParser
+from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline_tests.support.bodies import plain
 
 
@@ -112,22 +113,24 @@ decimals = st.decimals(-1000, 1000, places=3).map(str)
 
 LEAVES = [
     Kind(str, texts, same),
-    Kind(Annotated[str, Field(min_length=1, max_length=3, pattern="^[a-z]+$")], st.just('"abc"') | texts, same),
+    Kind(Annotated[str, Field(max_length=3, pattern="^[a-z]*$")], st.sampled_from(['"abc"', '"a"', '"ABC"']), same),
     Kind(int, st.integers(-10, 10).map(str), whole),
-    Kind(Annotated[int, Field(ge=0, multiple_of=2)], st.integers(-10, 10).map(str), whole),
+    Kind(Annotated[int, Field(ge=0)], st.integers(-1, 10).map(str), whole),
     Kind(Annotated[int, AfterValidator(abs)], st.integers(-10, 10).map(str), whole),
     Kind(float, st.floats(allow_nan=False, allow_infinity=False).map(repr), same),
-    Kind(bool, st.sampled_from(["true", "false", "1", '"yes"']), same),
+    Kind(bool, st.sampled_from(["true", "false", "1"]), same),
     Kind(Decimal, decimals, exact(38, 18)),
-    Kind(Annotated[Decimal, Field(max_digits=6, decimal_places=2)], decimals, exact(6, 2)),
+    Kind(Annotated[Decimal, Field(max_digits=7, decimal_places=3)], decimals, exact(7, 3)),
     Kind(dt.datetime, instants.map(lambda at: f'"{at.isoformat()}"'), moment),
     Kind(dt.date, st.dates().map(lambda at: f'"{at}"'), same),
     Kind(UUID, st.uuids().map(lambda id_: f'"{id_}"'), str),
-    Kind(Colour, st.sampled_from(['"red"', '"blue"', '"green"']), lambda value: value.value),
+    Kind(Colour, st.sampled_from(['"red"', '"blue"']), lambda value: value.value),
     Kind(Literal["x", "y"], st.sampled_from(['"x"', '"y"']), same),
     Kind(Any, json_values, json_text),
     Kind(int | str, st.sampled_from(["1", '"1"']), json_text),
 ]
+
+PLAIN = [kind for kind in LEAVES if kind.arrives is not json_text and "AfterValidator" not in str(kind.annotation)]
 
 
 def optional(kind: Kind) -> Kind:
@@ -164,7 +167,7 @@ class Named(BaseModel):
 
 VARIANTS = Kind(
     Annotated[Whole | Named, Field(discriminator="kind")],
-    st.sampled_from(['{"kind":"a","size":5}', '{"kind":"b"}', '{"kind":"c"}', '{"size":5}', '{"kind":"b","name":3}'])
+    st.sampled_from(['{"kind":"a","size":5}', '{"kind":"a"}', '{"kind":"b"}', '{"kind":"c"}', '{"size":5}'])
     | st.uuids().map(lambda id_: f'{{"kind":"b","name":"{id_}"}}'),
     lambda value: {
         "kind": value["kind"],
@@ -182,11 +185,11 @@ def refuse_equal_neighbours(self: Any) -> Any:
 
 
 @st.composite
-def models(draw: st.DrawFn, depth: int = 2) -> Kind:
-    """A model with fields of any kind; its body may lack some of them or have them twice."""
+def models(draw: st.DrawFn, plain_only: bool, depth: int = 2) -> Kind:
+    """A model with fields of any kind, or those that need no objects; a body may lack some or have them twice."""
     config = ConfigDict(
         extra=draw(st.sampled_from(["ignore", "forbid", "allow"])),
-        strict=draw(st.booleans()),
+        strict=draw(st.integers(0, 3)) == 0,
         str_strip_whitespace=draw(st.booleans()),
         validate_by_name=draw(st.booleans()),
     )
@@ -194,38 +197,33 @@ def models(draw: st.DrawFn, depth: int = 2) -> Kind:
     parts: list[tuple[str, st.SearchStrategy[str]]] = []
     arrive: dict[str, Callable[[Any], Any]] = {}
     for at in range(draw(st.integers(1, 4))):
-        kind = draw(kinds(depth))
+        kind = draw(kinds(plain_only, depth))
         name, alias = f"f{at}", draw(st.sampled_from([None, f"Key{at}"]))
         default = draw(st.booleans())
         annotation = (kind.annotation | None) if default else kind.annotation
         fields[name] = (annotation, Field(None if default else ..., alias=alias))
         parts.append((alias or name, kind.texts))
         arrive[name] = or_null(kind.arrives)
-    checks = {"equal": model_validator(mode="after")(refuse_equal_neighbours)} if draw(st.integers(0, 4)) == 0 else {}
+    checks = {}
+    if not plain_only and draw(st.integers(0, 4)) == 0:
+        checks["equal"] = model_validator(mode="after")(refuse_equal_neighbours)
     model = create_model(f"M{depth}", __config__=config, __validators__=checks, **fields)
     return Kind(model, _bodies(parts), lambda dumped: {name: arrive[name](dumped[name]) for name in arrive})
 
 
-def kinds(depth: int) -> st.SearchStrategy[Kind]:
-    leaves = st.sampled_from(LEAVES)
+def kinds(plain_only: bool, depth: int) -> st.SearchStrategy[Kind]:
+    leaves = st.sampled_from(PLAIN if plain_only else LEAVES)
     if depth == 0:
         return leaves
-    inner = st.deferred(lambda: kinds(depth - 1))
-    return st.one_of(
-        leaves,
-        leaves.map(optional),
-        inner.map(array),
-        inner.map(mapping),
-        models(depth - 1),
-        st.just(VARIANTS),
-        st.just(array(VARIANTS)),
-    )
+    inner = st.deferred(lambda: kinds(plain_only, depth - 1))
+    found = [leaves, leaves.map(optional), inner.map(array), inner.map(mapping), models(plain_only, depth - 1)]
+    return st.one_of(*found) if plain_only else st.one_of(*found, st.just(VARIANTS), st.just(array(VARIANTS)))
 
 
 @st.composite
 def _bodies(draw: st.DrawFn, parts: list[tuple[str, st.SearchStrategy[str]]]) -> str:
     fields = [(key, draw(value)) for key, value in parts]
-    change = draw(st.integers(0, 12))
+    change = draw(st.integers(0, 20))
     if change < 3:
         fields[change % len(fields)] = (fields[change % len(fields)][0], draw(hostile))
     elif change == 3:
@@ -259,9 +257,11 @@ def normal(value: Any) -> Any:
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_what_arrives_equals_the_dumped_model_alone_and_in_company(data):
-    kind = data.draw(models())
+    plain_only = data.draw(st.booleans())
+    kind = data.draw(models(plain_only))
     bodies = data.draw(st.lists(kind.texts, min_size=1, max_size=6))
     parser = BodyParser(kind.annotation)
+    assert (plain_validator(kind.annotation.__pydantic_core_schema__) is not None) >= plain_only
     together = parser.parse(pa.array([body.encode() for body in bodies], pa.binary()))
     together.payload.validate(full=True)
     for at, body in enumerate(bodies):
