@@ -40,9 +40,9 @@ def plain(scalar: Any) -> Any:
     if not scalar.is_valid:
         return None
     if isinstance(scalar, pa.MapScalar):
-        return {plain(entry["key"]): plain(entry["value"]) for entry in scalar.values}
+        return {plain(entry["key"]): plain(entry["value"]) for entry in scalar.values or ()}
     if isinstance(scalar, pa.StructScalar):
         return {name: plain(value) for name, value in scalar.items()}
     if isinstance(scalar, pa.ListScalar):
-        return [plain(value) for value in scalar.values]
+        return [plain(value) for value in scalar.values or ()]
     return scalar.as_py()

@@ -11,10 +11,11 @@ a union of `Decimal` with another single value, whose choice depends on it.
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
-
-import numpy as np
 
 from queue_pipeline.processing.body.arrow_types import WRAPPERS, Node, definitions_of
 
@@ -24,21 +25,28 @@ _SINGLE_VALUES = frozenset(
 )
 
 
-def with_long_numbers(texts: list[bytes]) -> list[int]:
-    """Which texts could hold a number that a double rounds: 16 digits, or an exponent of -300 and less.
+def _character(code: int) -> int:
+    """Digits and points are alike, and all that is no part of a number."""
+    return ord("0") if code in b"0123456789." else ord("e") if code in b"eE" else code if code in b"-" else ord(" ")
 
-    Arrow's regular expressions take 1.9 µs for an order of 850 bytes, this takes 0.5 of 10 in all.
-    """
-    data = np.frombuffer(b" ".join((*texts, b" " * 16)), np.uint8)
-    digit = (data - 48 < 10) | (data == ord("."))
-    run = digit
-    for step in (1, 2, 4, 8):
-        run = run[:-step] & run[step:]
-    minus = np.flatnonzero((data[:-16] | 32 == ord("e")) & (data[1:-15] == ord("-"))) + 1
-    small = digit[minus - 2] & (data[minus + 1] >= ord("3")) & digit[minus + 2] & digit[minus + 3]
-    places = np.concatenate((np.flatnonzero(run), minus[small]))
-    ends = np.cumsum([len(text) + 1 for text in texts])
-    return [int(at) for at in np.unique(np.searchsorted(ends, places, "right"))]
+
+_LONG_NUMBER = re.compile(rb"[:\[,\s]-?(?:[0-9.]{16}|[0-9.]+[eE]-[0-9]{3})")
+# The regular expression takes 10 µs for an order of 850 bytes; looking for its traces in all texts at once takes 1.
+_CHARACTERS = bytes.maketrans(bytes(range(256)), bytes(_character(code) for code in range(256)))
+_TRACES = (b"0" * 16, b"0e-000")
+
+
+def with_long_numbers(texts: list[bytes]) -> list[int]:
+    """Which texts hold a number that a double rounds: 16 digits, or an exponent of -100 and less."""
+    characters = b" ".join(texts).translate(_CHARACTERS)
+    suspects: set[int] = set()
+    for trace in _TRACES:
+        if (at := characters.find(trace)) >= 0:
+            ends = list(accumulate(len(text) + 1 for text in texts))
+            while at >= 0:
+                suspects.add(bisect_right(ends, at))
+                at = characters.find(trace, ends[bisect_right(ends, at)])
+    return [number for number in suspects if _LONG_NUMBER.search(texts[number])]
 
 
 class _Number(float):

@@ -55,7 +55,7 @@ def whole(value: int) -> int:
 def exact(digits: int, places: int) -> Callable[[Decimal], Decimal]:
     def arrives(value: Decimal) -> Decimal:
         if value and (
-            value.copy_abs() >= Decimal(10) ** (digits - places) or value.normalize().as_tuple()[2] < -places
+            value.copy_abs() >= Decimal(10) ** (digits - places) or int(value.normalize().as_tuple()[2]) < -places
         ):
             raise Unheld
         return value
@@ -139,7 +139,7 @@ def optional(kind: Kind) -> Kind:
 
 def array(kind: Kind) -> Kind:
     return Kind(
-        list[kind.annotation],
+        list.__class_getitem__(kind.annotation),
         st.lists(kind.texts, max_size=3).map(lambda parts: f"[{','.join(parts)}]"),
         lambda values: [or_null(kind.arrives)(value) for value in values],
     )
@@ -147,7 +147,7 @@ def array(kind: Kind) -> Kind:
 
 def mapping(kind: Kind) -> Kind:
     return Kind(
-        dict[str, kind.annotation],
+        dict.__class_getitem__((str, kind.annotation)),
         st.lists(kind.texts, max_size=3).map(
             lambda parts: "{" + ",".join(f'"{at % 2}":{part}' for at, part in enumerate(parts)) + "}"
         ),
@@ -204,7 +204,7 @@ def models(draw: st.DrawFn, plain_only: bool, depth: int = 2) -> Kind:
         fields[name] = (annotation, Field(None if default else ..., alias=alias))
         parts.append((alias or name, kind.texts))
         arrive[name] = or_null(kind.arrives)
-    checks = {}
+    checks: dict[str, Any] = {}
     if not plain_only and draw(st.integers(0, 4)) == 0:
         checks["equal"] = model_validator(mode="after")(refuse_equal_neighbours)
     model = create_model(f"M{depth}", __config__=config, __validators__=checks, **fields)

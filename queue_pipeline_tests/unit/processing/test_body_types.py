@@ -111,6 +111,11 @@ def listed(type_: pa.DataType, nullable: bool = False) -> pa.DataType:
     return pa.list_(pa.field("element", type_, nullable))
 
 
+def mapped(key: Any, value: pa.DataType) -> pa.DataType:
+    item: Any = pa.field("value", value, nullable=False)
+    return pa.map_(key, item)
+
+
 S, L = pa.string(), pa.int64()
 COLUMNS: list[tuple[Any, pa.DataType, str, Any]] = [
     (str, S, '"ä"', "ä"),
@@ -146,8 +151,8 @@ COLUMNS: list[tuple[Any, pa.DataType, str, Any]] = [
     (frozenset[Colour], listed(S), '["red"]', ["red"]),
     (tuple[int, ...], listed(L), "[1,2]", [1, 2]),
     (tuple[UUID, UUID], listed(S), f'["{ID}","{ID}"]', [ID, ID]),
-    (dict[str, int], pa.map_(S, pa.field("value", L, nullable=False)), '{"a":1}', {"a": 1}),
-    (dict[int, Colour], pa.map_(L, pa.field("value", S, nullable=False)), '{"1":"red"}', {1: "red"}),
+    (dict[str, int], mapped(S, L), '{"a":1}', {"a": 1}),
+    (dict[int, Colour], mapped(L, S), '{"1":"red"}', {1: "red"}),
     (dict[UUID, int | None], pa.map_(S, L), f'{{"{ID}":null}}', {ID: None}),
     (Point, pa.struct([pa.field("x", L, False), pa.field("y", L, False)]), '{"x":1}', {"x": 1, "y": 0}),
     (Size, pa.struct([pa.field("width", L)]), "{}", {"width": None}),
