@@ -1,6 +1,6 @@
 """A model's core schema without its instances: validated bodies are dictionaries at once.
 
-This saves making an object for every model and dumping it again: 10.8 instead of 13.7 µs in all for an order of 850 bytes.
+This saves making an object for every model and dumping it again: an order of 850 bytes takes 10.8 instead of 13.7 µs.
 It is done only where the dictionaries are certain to equal `model_dump()`: models and types of this list, without
 code of their own. What such a schema refuses is given to the model itself, which has the last word.
 """

@@ -67,6 +67,7 @@ def test_a_huge_value_is_not_repeated():
     for body in (f'{{"Id":{{"{huge}":1}}}}', f'{{"Id":"a","Lines":"{huge}"}}', f'{{"{huge}":1}}', f'{{"Id":"{huge}'):
         assert len(problem(Order, body)) < 1_100
     assert len(problem(one_field(dict[str, int]), f'{{"f":{{"{huge}":"x"}}}}')) < 1_100
+    assert len(problem(one_field(dict[str, int]), f'{{"f":{{"{huge}":{2**63}}}}}')) < 1_100
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,19 @@ def test_a_validator_that_raises_fails_its_message_alone_with_its_exception():
         3: Problem(UNREADABLE_BODY, "f: Value error, four is refused (given: 4)"),
     }
     assert [row["f"].as_py() for row in found.payload if row.is_valid] == [10, 5]
+
+
+def test_an_exception_that_cannot_be_shown_fails_its_message_alone():
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def refuse(value: int) -> int:
+        raise Mute
+
+    found = parsed(one_field(Annotated[int, AfterValidator(refuse)]), ['{"f":1}', "{}"])
+    assert found.problems[0] == Problem("Mute", "it cannot be shown: RuntimeError")
+    assert found.problems[1].text == "f: Field required"
 
 
 def test_a_computed_field_that_raises_fails_its_message_alone():
