@@ -1,4 +1,4 @@
-"""Bodies as the pipeline reads them: all of a schema in one action."""
+"""Bodies as a pipeline reads them."""
 
 from __future__ import annotations
 
@@ -6,52 +6,43 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from queue_pipeline.processing.body.schema import CHECKED, RECORD, BodySchema, parse_body, with_payload, with_record
-
-
-def outcomes(spark: SparkSession, schema: BodySchema, bodies: Sequence[bytes | str | None]) -> list[Any]:
-    """For each body its problem, or its payload when it has none."""
-    rows = [(i, b.encode() if isinstance(b, str) else b) for i, b in enumerate(bodies)]
-    frame = spark.createDataFrame(rows, "id long, body binary")
-    parsed = parse_body(schema, F.col("body"))
-    told = with_payload(frame, schema, ("id", "body")).withColumnRenamed("payload", "quick")
-    found = told.select(
-        "id", "quick", "fits", parsed.payload.alias("payload"), parsed.problem.alias("problem")
-    ).collect()
-    assert all((row.payload is None) != (row.problem is None) for row in found)
-    # What every message pays for agrees with the careful reading.
-    assert [row.problem for row in found if row.fits is not (row.problem is None)] == []
-    assert all(row.quick == row.payload for row in found if row.fits)
-    _agrees_with_the_quick_reading(spark, schema, rows, {row.id: row for row in found})
-    by_id = {row.id: row.problem if row.payload is None else row.payload for row in found}
-    return [by_id[i] for i in range(len(bodies))]
+from queue_pipeline.processing.body.parse import UNREADABLE_BODY, BodyParser, ParsedBodies
+from queue_pipeline.processing.body.schema import BodySchema
 
 
-def _agrees_with_the_quick_reading(spark: SparkSession, schema: BodySchema, rows: list[Any], careful: Any) -> None:
-    """Whatever Arrow reads, one by one and all together, is what Spark reads."""
-    kinds: dict[str, pa.DataType] = {"id": pa.int64(), "body": pa.binary()}
-    batches = [pa.table({name: [row[at]] for at, name in enumerate(kinds)}, pa.schema(kinds)) for row in rows]
-    read = [batch for batch in (with_record(one, schema) for one in batches) if batch.num_columns > len(kinds)]
-    for column in (CHECKED, RECORD):
-        _agrees(spark, schema, [batch for batch in read if column in batch.column_names], column, careful)
-    if read:
-        all_fit = all(CHECKED in batch.column_names for batch in read)
-        together = with_record(pa.concat_tables(batch.select(list(kinds)) for batch in read), schema)
-        assert together.column_names == [*kinds, CHECKED if all_fit else RECORD]
-        assert together.column(2).to_pylist() == [batch.column(2)[0].as_py() for batch in read]
+def parsed(schema: BodySchema, bodies: Sequence[bytes | str | None]) -> ParsedBodies:
+    encoded = [body.encode() if isinstance(body, str) else body for body in bodies]
+    found = BodyParser(schema).parse(pa.array(encoded, pa.binary()))
+    found.payload.validate(full=True)
+    assert len(found.payload) == len(bodies)
+    assert [at for at, row in enumerate(found.payload) if not row.is_valid] == sorted(found.problems)
+    return found
 
 
-def _agrees(spark: SparkSession, schema: BodySchema, read: list[pa.Table], column: str, careful: Any) -> None:
-    if not read:
-        return
-    quick = with_payload(spark.createDataFrame(pa.concat_tables(read)), schema, ("id",), column).collect()
-    if column == CHECKED:
-        # Nobody asks Spark about these.
-        assert [careful[row.id].problem for row in quick if careful[row.id].problem is not None] == []
-        assert [row for row in quick if row.payload != careful[row.id].payload] == []
-        return
-    assert [row.id for row in quick if row.fits is not (careful[row.id].problem is None)] == []
-    assert [row for row in quick if row.fits and row.payload != careful[row.id].payload] == []
+def payload(schema: BodySchema, body: bytes | str) -> Any:
+    """The payload of one body; maps are dictionaries."""
+    found = parsed(schema, [body])
+    assert not found.problems, found.problems
+    return plain(found.payload[0])
+
+
+def problem(schema: BodySchema, body: bytes | str | None, error_type: str = UNREADABLE_BODY) -> str:
+    """What is wrong with one body."""
+    found = parsed(schema, [body]).problems
+    assert list(found) == [0], "the body is good"
+    assert found[0].error_type == error_type, found
+    return found[0].text
+
+
+def plain(scalar: Any) -> Any:
+    """A value of Arrow as Python has it."""
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.MapScalar):
+        return {plain(entry["key"]): plain(entry["value"]) for entry in scalar.values or ()}
+    if isinstance(scalar, pa.StructScalar):
+        return {name: plain(value) for name, value in scalar.items()}
+    if isinstance(scalar, pa.ListScalar):
+        return [plain(value) for value in scalar.values or ()]
+    return scalar.as_py()

@@ -1,1 +1,1 @@
-"""Message bodies: declared as DDL, a StructType or a pydantic model, parsed and checked by Spark expressions."""
+"""Message bodies: declared as DDL, a StructType or a pydantic model, validated by pydantic into an Arrow column."""

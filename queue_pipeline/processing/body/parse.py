@@ -13,21 +13,24 @@ other bodies of the batch are not affected.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pydantic import ValidationError
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
 from queue_pipeline.processing.arrow import Array
 from queue_pipeline.processing.body.arrow_rows import array_of, misfit
-from queue_pipeline.processing.body.arrow_types import Change, payload_column
+from queue_pipeline.processing.body.arrow_types import payload_column
 from queue_pipeline.processing.body.exact_decimals import ExactDecimals, with_long_numbers
 from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline.processing.body.schema import BodySchema, Declaration, declare
+from queue_pipeline.processing.body.values import Change
 
 UNREADABLE_BODY = "MessageBodyUnreadable"
 """The error type of a body that does not fit its schema."""
@@ -72,6 +75,11 @@ class BodyParser:
             return _struct_parser, (self._schema.json(),)
         return body_parser, (self._schema,)
 
+    @property
+    def spark_type(self) -> StructType:
+        """The type of the payload in Spark."""
+        return cast("StructType", from_arrow_type(self.payload_type, prefer_timestamp_ntz=True))
+
     def parse(self, bodies: Array) -> ParsedBodies:
         """The payloads of a binary column, and the problems of those that have none."""
         problems: dict[int, Problem] = {}
@@ -109,7 +117,7 @@ class BodyParser:
                 arrays.append(array_of([row], self.payload_type))
             except Exception:
                 arrays.append(pa.array([None], self.payload_type))
-                problems[at] = Problem(UNREADABLE_BODY, misfit(row, self.payload_type))
+                problems[at] = Problem(UNREADABLE_BODY, _bounded(misfit(row, self.payload_type), _SHOWN_TEXT))
         return pa.concat_arrays(arrays)
 
 
@@ -125,8 +133,6 @@ def _parser(schema: Any) -> BodyParser:
 
 @lru_cache(maxsize=128)
 def _struct_parser(json_text: str) -> BodyParser:
-    import json
-
     return BodyParser(StructType.fromJson(json.loads(json_text)))
 
 
@@ -159,9 +165,16 @@ def _json(body: bytes | None) -> bytes:
 
 
 def _problem(body: bytes, error: Exception) -> Problem:
-    if not isinstance(error, ValidationError):
-        return Problem(type(error).__name__, _bounded(str(error), _SHOWN_TEXT))
-    return Problem(UNREADABLE_BODY, _bounded(_encoding_problem(body) or _validation_problem(error), _SHOWN_TEXT))
+    error_type = UNREADABLE_BODY if isinstance(error, ValidationError) else type(error).__name__
+    try:
+        if isinstance(error, ValidationError):
+            text = _encoding_problem(body) or _validation_problem(error)
+        else:
+            text = str(error)
+    except Exception as another:
+        # An exception or a value of the model's own that cannot be written.
+        text = f"it cannot be shown: {type(another).__name__}"
+    return Problem(error_type, _bounded(text, _SHOWN_TEXT))
 
 
 def _encoding_problem(body: bytes) -> str | None:
@@ -188,7 +201,7 @@ def _validation_problem(error: ValidationError) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON, if that is short."""
+    """The beginning of a value."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
     return _bounded(repr(value[: _SHOWN_VALUE + 1] if isinstance(value, str) else value), _SHOWN_VALUE)

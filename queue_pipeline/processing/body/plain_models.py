@@ -1,6 +1,6 @@
 """A model's core schema without its instances: validated bodies are dictionaries at once.
 
-This saves making an object for every model and dumping it again: 8.5 instead of 12.7 µs for an order of 850 bytes.
+This saves making an object for every model and dumping it again: an order of 850 bytes takes 10.8 instead of 13.7 µs.
 It is done only where the dictionaries are certain to equal `model_dump()`: models and types of this list, without
 code of their own. What such a schema refuses is given to the model itself, which has the last word.
 """
@@ -17,7 +17,21 @@ from pydantic_core import SchemaValidator, core_schema
 from queue_pipeline.processing.body.arrow_types import Node, definitions_of
 
 _SINGLE_VALUES = frozenset(
-    ("str", "int", "float", "bool", "bytes", "decimal", "datetime", "date", "time", "timedelta", "uuid", "literal")
+    (
+        "str",
+        "int",
+        "float",
+        "bool",
+        "bytes",
+        "decimal",
+        "datetime",
+        "date",
+        "time",
+        "timedelta",
+        "uuid",
+        "literal",
+        "enum",
+    )
 )
 _CONTAINERS = frozenset(("nullable", "list", "set", "frozenset", "dict", "definitions"))
 _INSIDE = ("schema", "items_schema", "keys_schema", "values_schema")

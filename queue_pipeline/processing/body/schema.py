@@ -156,7 +156,6 @@ def _value(type_: DataType, path: str) -> core.CoreSchema:
             return core.no_info_before_validator_function(
                 _text_like(_MOMENT.match, "a date and time without a time zone, such as 2024-05-31T12:00:00"),
                 local,
-                metadata={ARROW_TYPE: pa.timestamp("us")},
             )
         case DateType():
             guard = _text_like(_DATE.fullmatch, "a date such as 2024-05-31")
