@@ -14,6 +14,7 @@ PIPELINE: Drawn = {
     "example_young": ("queue_pipeline, Spark just started", "ours"),
     "executors": ("queue_pipeline, executors", "ours"),
     "jdbc": ("Spark JDBC, no guarantees", "peer"),
+    "by_hand_tuned_x2": ("psycopg by hand, tuned, 2 processes", "peer"),
     "by_hand_x2": ("psycopg by hand, 2 processes", "peer"),
     "by_hand_x1": ("psycopg by hand, 1 process", "peer"),
     "single_message": ("one message per transaction", "peer"),

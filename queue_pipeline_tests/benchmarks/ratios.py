@@ -12,6 +12,7 @@ Speeds = Mapping[str, Sequence[float]]
 PAIRS = {
     "example_vs_by_hand_x2": ("example", "by_hand_x2"),
     "example_vs_by_hand_x1": ("example", "by_hand_x1"),
+    "example_vs_by_hand_tuned_x2": ("example", "by_hand_tuned_x2"),
     "example_bad_vs_clean": ("example", "example_clean"),
     "example_vs_single_message": ("example", "single_message"),
     "example_vs_pgqueuer": ("example", "pgqueuer"),

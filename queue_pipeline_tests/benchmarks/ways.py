@@ -100,15 +100,16 @@ class Ways:
 
     @contextlib.contextmanager
     def by_hand(self) -> Iterator[list[Way]]:
-        """The same by hand, in one process and in two."""
-        with Crew("by_hand", "ByHand", self._url, 2) as crew:
+        """The same by hand, in one process and in two, and tuned."""
+        with (
+            Crew("by_hand", "ByHand", self._url, 2) as by_hand,
+            Crew("by_hand_tuned", "ByHandTuned", self._url, 2) as tuned,
+        ):
 
-            def way(size: int) -> Way:
-                return self._way(
-                    f"by_hand_x{size}", self._plan.rows, lambda: crew.drain(size=size, batch=BY_HAND_BATCH)
-                )
+            def way(name: str, crew: Crew, size: int) -> Way:
+                return self._way(f"{name}_x{size}", self._plan.rows, lambda: crew.drain(size=size, batch=BY_HAND_BATCH))
 
-            yield [way(1), way(2)]
+            yield [way("by_hand", by_hand, 1), way("by_hand", by_hand, 2), way("by_hand_tuned", tuned, 2)]
 
     @contextlib.contextmanager
     def single_message(self) -> Iterator[Way]:

@@ -12,6 +12,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from pydantic_core import to_json
+
 from queue_pipeline.transport.messages import new_row_ids
 from queue_pipeline_tests.benchmarks.consumers.envelopes import Envelopes, failed, read_headers, relate
 from queue_pipeline_tests.benchmarks.consumers.pricing import RefusedError, price
@@ -104,7 +106,7 @@ def _statement(headers: dict[str, str] | None, body: bytes) -> tuple[Any, ...]:
     envelopes, related = Envelopes(), relate(headers)
     values: list[Any] = []
     for identity, (queue, result) in zip(
-        new_row_ids(2), (("billing", priced.invoice), ("shipping", priced.parcel)), strict=True
+        new_row_ids(2), (("billing", to_json(priced.invoice)), ("shipping", to_json(priced.parcel))), strict=True
     ):
         values += (uuid.UUID(identity), envelopes.result(queue, identity, related).decode(), result)
     return PROCESS, *values, priced.country, priced.day, Decimal(priced.cents) / 100

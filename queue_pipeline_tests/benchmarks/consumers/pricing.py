@@ -6,10 +6,9 @@ Amounts are whole cents until they are written.
 from __future__ import annotations
 
 from datetime import UTC, date
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
-from pydantic_core import to_json
 
 from queue_pipeline.defs.orders import (
     EXPRESS,
@@ -33,13 +32,13 @@ class RefusedError(Exception):
 
 
 class Priced(NamedTuple):
-    """An order that was priced: where and when it counts, its total in cents, and the bodies of its two results."""
+    """An order that was priced: where and when it counts, its total in cents, and its two results."""
 
     country: str
     day: date
     cents: int
-    invoice: bytes
-    parcel: bytes
+    invoice: dict[str, Any]
+    parcel: dict[str, Any]
 
 
 def price(body: bytes) -> Priced:
@@ -81,7 +80,7 @@ def price(body: bytes) -> Priced:
     placed = order.PlacedAt
     # The sample orders are in UTC; converting each of them would only cost time.
     day = placed.date() if placed.tzinfo is None or not placed.utcoffset() else placed.astimezone(UTC).date()
-    return Priced(country, day, total, to_json(invoice), to_json(parcel))
+    return Priced(country, day, total, invoice, parcel)
 
 
 def _net(line: Line) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from pydantic_core import to_json
+
 from queue_pipeline.transport.messages import new_row_ids
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.consumers.envelopes import Envelopes, failed, read_headers, relate
@@ -62,7 +64,7 @@ def _statement(text: str, body: bytes) -> tuple[str, tuple[Any, ...]]:
     envelopes, related = Envelopes(), relate(headers)
     values: list[Any] = []
     for identity, (queue, result) in zip(
-        new_row_ids(2), (("billing", priced.invoice), ("shipping", priced.parcel)), strict=True
+        new_row_ids(2), (("billing", to_json(priced.invoice)), ("shipping", to_json(priced.parcel))), strict=True
     ):
         values += (uuid.UUID(identity), envelopes.result(queue, identity, related).decode(), result)
     return PROCESS, (*values, priced.country, priced.day, f"{priced.cents / 100:.2f}")
