@@ -125,7 +125,6 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
                 on_interrupt=on_interrupt,
             )
             ended = drain.run(held)
-            sessions.close()
             metadata.observe_queues(context, database, pipeline)
             report_checks(context, database, pipeline, figures.expired)
         if ended.failure is not None:

@@ -23,8 +23,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
-from queue_pipeline.processing.spark_internals import unwatched
-
 SMALLEST_FILE = 1024 * 1024
 """Fewer bytes are sent along with the query in one piece."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -52,8 +50,10 @@ class Handover:
                     if self._can_read(frame, rows.num_rows):
                         yield frame
                         return
-        with _sent(spark, rows) as frame:
-            yield frame
+        # A view: a Connect server unpacks a frame made of data again for every question. It ends with the session.
+        view = f"{_VIEW}{uuid.uuid4().hex}"
+        spark.createDataFrame(rows).createTempView(view)
+        yield spark.table(view)
 
     def _is_here(self, spark: SparkSession) -> bool:
         """Whether Spark's tasks run on this machine, as far as its settings tell."""
@@ -90,17 +90,3 @@ def _write(rows: pa.Table, path: Path) -> None:
     """Plain columns: nothing is gained by making the file small, and it is gone in seconds."""
     most = max(1, -(-rows.num_rows // (os.cpu_count() or 1)))
     pq.write_table(rows, path, row_group_size=most, compression="none", use_dictionary=False, write_statistics=False)
-
-
-@contextlib.contextmanager
-def _sent(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
-    """A view of the rows: a Connect server unpacks a frame made of data again for every question about it."""
-    view = f"{_VIEW}{uuid.uuid4().hex}"
-    with unwatched(spark):
-        spark.createDataFrame(rows).createTempView(view)
-    try:
-        yield spark.table(view)
-    finally:
-        # A server that is gone is noticed by what failed before.
-        with contextlib.suppress(PySparkException), unwatched(spark):
-            spark.catalog.dropTempView(view)

@@ -126,6 +126,10 @@ SESSION = {
     "spark.sql.shuffle.partitions": "4",
     # Plans hold their batch; a server that remembered sixteen of them a session would run out of memory.
     "spark.connect.session.planCache.enabled": "false",
+    # Spark keeps what it compiled by class loader, and with isolation every session has its own: each attempt, which is
+    # a session, would be compiled anew (15 of 40 microseconds of Java's time a message in the worked example).
+    "spark.sql.artifact.isolation.enabled": "false",
+    "spark.sql.artifact.isolation.alwaysApplyClassloader": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     # On the way to a Python worker Spark would ask for the size of all that it has gathered, row by row, and of structs
     # that takes as long as they are many. What a task reads and writes is bounded by the part that it was given.
