@@ -228,6 +228,7 @@ PARAMETERS = {
     "nservicebus/take_delayed": 1,
     "outbox_abandon": 3,
     "outbox_clear": 1,
+    "outbox_reports": 2,
     "outbox_stage": 7,
     "pause_add": 3,
     "pause_remove": 1,

@@ -5,6 +5,7 @@ import logging
 import stat
 import tempfile
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -13,7 +14,7 @@ import pytest
 
 from queue_pipeline.processing import handover
 from queue_pipeline.processing.claimed_batch import SCHEMA
-from queue_pipeline.processing.handover import SMALLEST_FILE, handed_over
+from queue_pipeline.processing.handover import SMALLEST_FILE, Handover
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89, UTC)
 
@@ -22,14 +23,10 @@ class OnPurpose(Exception):
     """Raised by tests inside the block."""
 
 
-@pytest.fixture(autouse=True)
-def nothing_known(spark):
-    """Forget what is known of the suite's session, and remember it again after the test."""
-    before = handover._reads_files.pop(spark, None)
-    yield
-    handover._reads_files.pop(spark, None)
-    if before is not None:
-        handover._reads_files[spark] = before
+@pytest.fixture
+def hand_over(spark):
+    """Hands batches to the session of the suite; knows nothing of it at first."""
+    return partial(Handover().frame, spark)
 
 
 @pytest.fixture
@@ -100,52 +97,52 @@ def test_the_batches_of_these_tests_are_on_either_side_of_the_limit():
 # --- as a file ---------------------------------------------------------------------------------------------
 
 
-def test_a_large_batch_comes_as_a_file_and_as_it_was(spark, folders, written):
-    with handed_over(spark, LARGE) as frame:
+def test_a_large_batch_comes_as_a_file_and_as_it_was(spark, hand_over, folders, written):
+    with hand_over(LARGE) as frame:
         assert files(frame) == written
         assert "FileScan parquet" in frame._explain_string()
         assert content(frame) == LARGE.to_pylist()
         assert views(spark) == []
 
 
-def test_a_file_and_a_frame_that_was_sent_have_columns_of_the_same_types(spark, folders):
-    with handed_over(spark, LARGE) as large, handed_over(spark, SMALL) as small:
+def test_a_file_and_a_frame_that_was_sent_have_columns_of_the_same_types(hand_over, folders):
+    with hand_over(LARGE) as large, hand_over(SMALL) as small:
         assert [(field.name, field.dataType) for field in large.schema] == [
             (field.name, field.dataType) for field in small.schema
         ]
 
 
-def test_a_large_batch_in_several_chunks_or_in_a_slice_is_whole(spark, folders, written):
+def test_a_large_batch_in_several_chunks_or_in_a_slice_is_whole(hand_over, folders, written):
     rows = pa.concat_tables([LARGE.slice(5, 900), LARGE.slice(1_000)])
-    with handed_over(spark, rows) as frame:
+    with hand_over(rows) as frame:
         assert content(frame) == rows.to_pylist()
     assert len(written) == 1
 
 
-def test_file_and_folder_are_gone_after_the_block(spark, folders, written):
-    with handed_over(spark, LARGE):
+def test_file_and_folder_are_gone_after_the_block(hand_over, folders, written):
+    with hand_over(LARGE):
         assert written[0].is_file()
         assert [written[0].parent] == list(folders.iterdir())
     assert list(folders.iterdir()) == []
 
 
-def test_file_and_folder_are_gone_after_an_exception(spark, folders, written):
-    with pytest.raises(OnPurpose), handed_over(spark, LARGE):
+def test_file_and_folder_are_gone_after_an_exception(hand_over, folders, written):
+    with pytest.raises(OnPurpose), hand_over(LARGE):
         assert written[0].is_file()
         raise OnPurpose
     assert list(folders.iterdir()) == []
-    with handed_over(spark, LARGE) as frame:
+    with hand_over(LARGE) as frame:
         assert files(frame) == written[1:], "an error of the block says nothing about files"
 
 
-def test_only_its_owner_may_look_into_the_folder(spark, folders, written):
-    with handed_over(spark, LARGE):
+def test_only_its_owner_may_look_into_the_folder(hand_over, folders, written):
+    with hand_over(LARGE):
         assert stat.S_IMODE(written[0].parent.stat().st_mode) == 0o700
 
 
-def test_each_batch_has_a_file_of_its_own(spark, folders, written):
+def test_each_batch_has_a_file_of_its_own(hand_over, folders, written):
     other = batch(2_001, 1_000)
-    with handed_over(spark, LARGE) as one, handed_over(spark, other) as two:
+    with hand_over(LARGE) as one, hand_over(other) as two:
         assert (one.count(), two.count()) == (2_000, 2_001)
         assert len({path.parent for path in written}) == 2
 
@@ -153,8 +150,8 @@ def test_each_batch_has_a_file_of_its_own(spark, folders, written):
 # --- over the connection -----------------------------------------------------------------------------------
 
 
-def test_a_small_batch_is_sent_and_comes_as_it_was(spark, folders, written):
-    with handed_over(spark, SMALL) as frame:
+def test_a_small_batch_is_sent_and_comes_as_it_was(spark, hand_over, folders, written):
+    with hand_over(SMALL) as frame:
         assert content(frame) == SMALL.to_pylist()
         assert files(frame) == written == []
         assert list(folders.iterdir()) == []
@@ -162,8 +159,8 @@ def test_a_small_batch_is_sent_and_comes_as_it_was(spark, folders, written):
     assert views(spark) == []
 
 
-def test_a_view_is_gone_after_an_exception(spark):
-    with pytest.raises(OnPurpose), handed_over(spark, SMALL):
+def test_a_view_is_gone_after_an_exception(spark, hand_over):
+    with pytest.raises(OnPurpose), hand_over(SMALL):
         raise OnPurpose
     assert views(spark) == []
 
@@ -183,13 +180,13 @@ def rubbish(rows, path):
 
 @pytest.mark.parametrize("wrong", [nothing, half, rubbish])
 def test_a_batch_is_sent_where_spark_cannot_read_its_file_and_no_file_is_tried_again(
-    spark, folders, monkeypatch, caplog, wrong
+    spark, hand_over, folders, monkeypatch, caplog, wrong
 ):
     tried = []
     monkeypatch.setattr(handover, "_write", lambda rows, path: (tried.append(path), wrong(rows, path)))
     caplog.set_level(logging.INFO, handover.__name__)
     for _ in range(2):
-        with handed_over(spark, LARGE) as frame:
+        with hand_over(LARGE) as frame:
             assert content(frame) == LARGE.to_pylist()
             assert files(frame) == []
             assert list(folders.iterdir()) == [], "the file is of no use any more"
@@ -199,47 +196,68 @@ def test_a_batch_is_sent_where_spark_cannot_read_its_file_and_no_file_is_tried_a
         assert "batches are sent to it instead" in caplog.text
 
 
-def test_a_batch_is_sent_while_the_disk_is_full_and_files_are_tried_again(spark, folders, written, monkeypatch, caplog):
+def test_a_batch_is_sent_while_the_disk_is_full_and_files_are_tried_again(
+    hand_over, folders, written, monkeypatch, caplog
+):
     def full(rows, path):
         path.write_bytes(b"the first few")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(handover, "_write", full)
-        with handed_over(spark, LARGE) as frame:
+        with hand_over(LARGE) as frame:
             assert (frame.count(), files(frame)) == (LARGE.num_rows, [])
             assert list(folders.iterdir()) == []
     assert "No space left on device" in caplog.text
-    with handed_over(spark, LARGE) as frame:
+    with hand_over(LARGE) as frame:
         assert files(frame) == written != []
 
 
-def test_a_batch_is_sent_where_there_is_no_folder_for_files(spark, tmp_path, monkeypatch):
+def test_a_batch_is_sent_where_there_is_no_folder_for_files(hand_over, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    with handed_over(spark, LARGE) as frame:
+    with hand_over(LARGE) as frame:
         assert (frame.count(), files(frame)) == (LARGE.num_rows, [])
 
 
-def test_an_error_of_the_block_about_files_is_the_blocks_own(spark, folders):
-    with pytest.raises(OSError, match="of the transform"), handed_over(spark, LARGE):
+def test_an_error_of_the_block_about_files_is_the_blocks_own(hand_over, folders):
+    with pytest.raises(OSError, match="of the transform"), hand_over(LARGE):
         raise OSError("of the transform")
     assert list(folders.iterdir()) == []
 
 
-def test_once_a_file_was_read_no_other_is_tried_first(spark, folders, monkeypatch):
-    with handed_over(spark, LARGE):
+def test_once_a_file_was_read_no_other_is_tried_first(spark, hand_over, folders, monkeypatch):
+    with hand_over(LARGE):
         pass
     asked = []
     monkeypatch.setattr(type(spark.range(1)), "count", lambda frame: asked.append(frame))
-    with handed_over(spark, LARGE) as frame:
+    with hand_over(LARGE) as frame:
         assert len(files(frame)) == 1
     assert asked == []
 
 
-def test_no_file_is_written_for_a_spark_of_another_machine(spark, folders, written, monkeypatch):
+def test_no_file_is_written_for_a_spark_of_another_machine(hand_over, folders, written, monkeypatch):
     monkeypatch.setattr(handover, "_LOOPBACK", ())
     for _ in range(2):
-        with handed_over(spark, LARGE) as frame:
+        with hand_over(LARGE) as frame:
             assert frame.count() == LARGE.num_rows
             assert files(frame) == []
     assert written == []
+
+
+def test_what_one_handover_has_found_out_is_not_held_against_another_spark(spark, folders, written, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(handover, "_LOOPBACK", ())
+        with Handover().frame(spark, LARGE) as frame:
+            assert files(frame) == []
+    with Handover().frame(spark, LARGE) as frame:
+        assert files(frame) == written != []
+
+
+@pytest.mark.parametrize("moment", [datetime(1, 1, 1, tzinfo=UTC), datetime(1582, 10, 10, 1, 2, 3, 4, UTC)])
+def test_times_before_todays_calendar_arrive_unchanged_either_way(hand_over, folders, moment):
+    """Some senders write the first moment that their platform knows."""
+    for rows in (LARGE, SMALL):
+        times = pa.array([moment] * rows.num_rows, SCHEMA.field("enqueued").type)
+        ancient = rows.set_column(SCHEMA.names.index("enqueued"), SCHEMA.field("enqueued"), times)
+        with hand_over(ancient) as frame:
+            assert {row["enqueued"] for row in content(frame)} == {moment}

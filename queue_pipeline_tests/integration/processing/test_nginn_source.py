@@ -69,6 +69,29 @@ def test_what_failed_stays_in_the_queue_when_a_job_completes_its_claim(backend, 
     check(backend, transport)
 
 
+def test_a_message_whose_body_does_not_fit_the_schema_stays_in_the_queue_with_the_problem(backend, transport, spark):
+    sent = [new_message(body, message_type="Shop.Order, Shop") for body in ('{"n":1}', '{"n":"two"}', '{"n":3}')]
+    transport.send(ORDERS, sent)
+    claim = transport.claim(ORDERS, "me", 100)
+    option = source.claim_option(claim)
+    frame = spark.read.format(source.FORMAT).option("claim", option).load()
+    messages = source.messages_of(frame, "n INT NOT NULL")
+    problems = [row.problem for row in messages.orderBy("row_version").collect()]
+    assert [problem is None for problem in problems] == [True, False, True]
+    outcomes = each(
+        send("billing", body=F.col("payload.n").cast("string"), when=F.col("payload").isNotNull()),
+        fail(F.col("problem"), error_type="BadBody"),
+    )
+    written = messages.select("origin", outcomes).write.format(source.FORMAT).option("claim", option)
+    written.mode("append").save()
+    assert sorted(int(shown.body) for shown in transport.show("billing", 100)) == [1, 3]
+    queue = transport.resolve(ORDERS).qualified
+    found = backend.sql(transport, f"SELECT subqueue, error_info FROM {queue} ORDER BY id")
+    assert [row[0] for row in found] == ["X", "F", "X"]
+    assert found[1][1] == f"BadBody: {problems[1]}"
+    assert transport.claims.list() == []
+
+
 def test_what_failed_stays_in_the_queue_when_a_micro_batch_ends(backend, transport, spark, tmp_path):
     fill(transport, 6)
     make_unreadable(backend, transport)

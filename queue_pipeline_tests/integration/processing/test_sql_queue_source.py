@@ -10,7 +10,8 @@ from queue_pipeline.processing.executors.manifest import TaskReport
 from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter
 from queue_pipeline.processing.executors.own_errors import own_errors
 from queue_pipeline.processing.executors.settings import EXECUTOR_VARIABLE, executor_settings
-from queue_pipeline.processing.outcomes import each, fail, send
+from queue_pipeline.processing.messages_frame import MESSAGE
+from queue_pipeline.processing.outcomes import add_to, each, fail, send
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
@@ -47,6 +48,10 @@ def doubled(messages):
 
 def bodies(transport, queue="billing"):
     return sorted(int(shown.body) for shown in transport.show(queue, 10_000))
+
+
+def totals(transport):
+    return transport.resolve("totals").qualified
 
 
 def is_idle(backend, transport):
@@ -86,7 +91,7 @@ def test_a_large_claim_is_cut_by_row_versions(postgresql, spark):
     assert all(before[1] < after[0] for before, after in itertools.pairwise(parts))
 
 
-def test_bodies_that_nobody_asks_for_are_not_fetched(transport, spark, backend):
+def test_bodies_that_are_not_asked_for_are_not_fetched(transport, spark, backend):
     fill(transport, 2)
     claim = transport.claim("orders", "me", 100)
     claimed = transport.book.claim_tables(transport.resolve("orders")).claimed.qualified
@@ -99,7 +104,7 @@ def test_bodies_that_nobody_asks_for_are_not_fetched(transport, spark, backend):
         load(spark, claim, "colour STRING").collect()
 
 
-def test_what_fails_goes_to_the_error_queue_and_what_cannot_be_read_as_it_is(backend, transport, spark):
+def test_what_fails_goes_to_the_error_queue_and_what_cannot_be_read_goes_there_unchanged(backend, transport, spark):
     fill(transport, 6)
     queue = transport.resolve("orders").qualified
     oldest = {"postgresql": "seq", "sqlite": "RowVersion", "sqlserver": "RowVersion"}[backend.name]
@@ -119,6 +124,51 @@ def test_what_fails_goes_to_the_error_queue_and_what_cannot_be_read_as_it_is(bac
     assert failed[b"3"][wire.EXCEPTION_TYPE] == "Three"
     assert failed[b"3"][wire.FAILED_QUEUE] == transport.resolve("orders").canonical
     assert len(failed) == 2
+    assert is_idle(backend, transport)
+
+
+def test_a_body_comes_as_a_payload_or_with_what_is_wrong_with_it(backend, transport, spark):
+    bodies_sent = ['{"n":1,"text":"one"}', '{"n":"two"}', "no JSON", '{"n":4}']
+    transport.send("orders", [new_message(body) for body in bodies_sent])
+    claim = transport.claim("orders", "me", 100)
+    messages = source.messages_of(load(spark, claim), "n INT NOT NULL, text STRING")
+    assert messages.columns == [*MESSAGE, "payload", "problem"]
+    found = {bytes(row.body).decode(): (row.payload, row.problem) for row in messages.collect()}
+    assert [found[body][0] for body in bodies_sent] == [(1, "one"), None, None, (4, None)]
+    assert [found[body][1] is None for body in bodies_sent] == [True, False, False, True]
+    assert "n" in found['{"n":"two"}'][1]
+    outcomes = each(
+        send("billing", body=F.col("payload.n").cast("string"), when=F.col("problem").isNull()),
+        fail(F.col("problem"), error_type="BadBody"),
+    )
+    save(messages.select("origin", outcomes), claim)
+    assert bodies(transport) == [1, 4]
+    failed = {bytes(shown.body).decode(): shown.headers for shown in transport.show("error", 10)}
+    assert {body: headers[wire.EXCEPTION_MESSAGE] for body, headers in failed.items()} == {
+        body: found[body][1] for body in bodies_sent[1:3]
+    }
+    assert is_idle(backend, transport)
+
+
+def test_without_a_schema_there_is_neither_payload_nor_problem(transport, spark):
+    fill(transport, 1)
+    assert source.messages_of(load(spark, transport.claim("orders", "me", 1))).columns == list(MESSAGE)
+
+
+def test_what_a_job_adds_to_tables_is_written_with_the_end_of_its_claim(backend, transport, spark):
+    backend.sql(transport, f"CREATE TABLE {totals(transport)} (kind varchar(10) PRIMARY KEY, total bigint)")
+    fill(transport, 6)
+    claim = transport.claim("orders", "me", 100)
+    messages = source.messages_of(load(spark, claim))
+    number = F.col("body").cast("string").cast("int")
+    kind = F.when(number % 2 == 0, "even").otherwise("odd")
+    outcomes = each(
+        add_to("totals", key={"kind": kind}, add={"total": number}), fail("five is refused", when=number == 5)
+    )
+    save(messages.select("origin", outcomes), claim)
+    found = backend.sql(transport, f"SELECT kind, total FROM {totals(transport)} ORDER BY kind")
+    assert [tuple(row) for row in found] == [("even", 6), ("odd", 4)]
+    assert [bytes(shown.body) for shown in transport.show("error", 10)] == [b"5"]
     assert is_idle(backend, transport)
 
 
@@ -153,7 +203,7 @@ def test_a_commit_that_finds_less_than_was_staged_fails(backend, transport):
     assert is_idle(backend, transport)
 
 
-def test_whoever_lost_the_claim_is_told_so(transport, spark):
+def test_a_job_whose_claim_was_lost_fails_and_sends_nothing(transport, spark):
     fill(transport, 5)
     claim = transport.claim("orders", "me", 100)
     frame = doubled(source.messages_of(load(spark, claim)))
@@ -172,9 +222,9 @@ def test_the_password_is_in_no_plan(postgresql, spark, capsys):
     password = transport.database.url.password.get_secret_value()
     frame = load(spark, claim)
     frame.explain(mode="extended")
-    with pytest.raises(Exception) as told, own_errors():
+    with pytest.raises(Exception) as raised, own_errors():
         load(spark, claim, "colour STRING").collect()
-    shown = capsys.readouterr().out + str(told.value) + repr(told.value.__cause__)
+    shown = capsys.readouterr().out + str(raised.value) + repr(raised.value.__cause__)
     assert "sql_queue" in shown
     assert password not in shown
     assert password not in repr(executor_settings(transport))

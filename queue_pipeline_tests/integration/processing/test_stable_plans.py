@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.processing.claimed_batch import SCHEMA
 from queue_pipeline.processing.contract import check_returned, returned_by
-from queue_pipeline.processing.messages_frame import described
+from queue_pipeline.processing.messages_frame import messages_frame
 from queue_pipeline.processing.pipeline import QueuePipeline
 
 
@@ -30,7 +30,7 @@ def messages(spark):
         {"id": f"row{n}", "row_version": n, "headers": "{}", "body": body, "message_id": f"message{n}"}
         for n, body in enumerate([b"1,2", b"3,4,5"], 1)
     ]
-    return described(spark.createDataFrame(pa.Table.from_pylist(rows, SCHEMA)), 1)
+    return messages_frame(spark.createDataFrame(pa.Table.from_pylist(rows, SCHEMA)), 1)
 
 
 def plan(spark, frame):
@@ -58,4 +58,4 @@ def test_without_stable_names_every_call_makes_another_plan(spark, messages):
 def test_functions_within_functions_compute_what_they_should(messages):
     for _ in range(2):
         rows = returned_by(PIPELINE, messages).outcomes.toArrow().to_pylist()
-        assert {row["origin"]["id"]: row["outcome"]["body"] for row in rows} == {"row1": b"6", "row2": b"24"}
+        assert {row["origin"]["id"]: row["_0"]["body"] for row in rows} == {"row1": b"6", "row2": b"24"}

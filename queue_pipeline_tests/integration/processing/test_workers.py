@@ -1,4 +1,4 @@
-"""Spark's Python workers as they are forked, and what plans tell of what they do."""
+"""Spark's Python workers as they are forked, and what plans show of what they do."""
 
 import os
 import subprocess
@@ -6,14 +6,15 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import types as T
 
+from queue_pipeline.processing.executors.claim_source_reader import claim_parts
 from queue_pipeline.processing.executors.daemon import LOADED
 from queue_pipeline.processing.executors.narrow import is_narrow, physical_plan
 from queue_pipeline.processing.executors.settings import executor_settings
-from queue_pipeline.processing.executors.staging import Executors
+from queue_pipeline.processing.executors.staging import _claimed
 from queue_pipeline.processing.executors.tasks import Reading
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support.pipelines import declare
 
 
 def test_workers_are_forked_by_a_process_that_has_loaded_what_they_need(spark):
@@ -27,27 +28,28 @@ def test_workers_are_forked_by_a_process_that_has_loaded_what_they_need(spark):
 
 
 def test_what_forks_workers_has_no_threads_of_its_own_that_could_hold_a_lock():
-    """But for that of an allocator which sees to forks itself."""
+    """But for that of an allocator which handles forks itself."""
     code = (
         "import os; from queue_pipeline.processing.executors.daemon import load; load(); "
         "print(*(open(f'/proc/self/task/{one}/comm').read().strip() for one in os.listdir('/proc/self/task')))"
     )
     environment = {**os.environ, "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER"}
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    threads = told.stdout.split()
-    assert len(threads) - threads.count("jemalloc_bg_thd") == 1, told.stderr
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    threads = shown.stdout.split()
+    assert len(threads) - threads.count("jemalloc_bg_thd") == 1, shown.stderr
 
 
-def test_a_plan_tells_neither_where_the_database_is_nor_its_password(postgresql, spark):
+def test_a_plan_shows_neither_where_the_database_is_nor_its_password(postgresql, spark):
     transport = postgresql.transport()
     transport.install("orders")
     transport.send("orders", [new_message("{}")])
     claim = transport.claim("orders", "me", 10)
-    frame = Executors(declare(), transport, lambda: spark)._claimed(claim, "id STRING NOT NULL")
+    settings = executor_settings(transport)
+    schema = T.StructType([T.StructField("id", T.StringType(), nullable=False)])
+    frame = _claimed(spark, Reading(settings, claim, claim_parts(transport, claim), schema))
     plan = physical_plan(frame)
     assert Reading.__name__ in plan
     assert is_narrow(plan)
-    settings = executor_settings(transport)
     password = settings.transport.database.password.get_secret_value()
     assert password
     assert not any(password in text for text in (plan, repr(settings), str(frame)))

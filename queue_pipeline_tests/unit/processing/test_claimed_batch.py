@@ -1,3 +1,5 @@
+"""The headers of claimed messages become columns, one text at a time: no row takes values from another."""
+
 import json
 from datetime import UTC, datetime
 
@@ -6,11 +8,38 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.claimed_batch import SCHEMA, decode_all, parse_timestamps, prepare
+from queue_pipeline.processing.claimed_batch import (
+    CHUNK_MESSAGES,
+    SCHEMA,
+    TAKEN_OUT,
+    header_columns,
+    parse_timestamps,
+    prepare,
+)
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claimed_columns import SCHEMA as READ
 
-GOOD = ["{}", '{"a":"b"}', '{"a":"b","c":"d"}', ' {"a" : "b"} ', '{"a":null}', "", '{"a":"},{"}', '{"a":"\\u00e9/"}']
+ID, TALK = wire.quote(wire.MESSAGE_ID), wire.quote(wire.CONVERSATION_ID)
+LONG = "x" * 5_000_000
+GOOD = [
+    "{}",
+    "",
+    '{"a":"b"}',
+    ' {"a" : "b"} ',
+    '{"a":null}',
+    '{"a":"},{"}',
+    '{"a":"\\u00e9/"}',
+    f'{{{ID}:null,{TALK}:"v"}}',
+    f'{{{ID}:"first",{ID}:"second"}}',
+    f'{{{ID}:"m",{ID}:null}}',
+    f'{{{TALK}:"NUL \\u0000 within"}}',
+    f'{{{TALK}:"half \\ud83d"}}',
+    f'{{{TALK}:"\\udc00\\ud83d",{ID}:"m"}}',
+    f'{{{TALK}:"whole \\ud83d\\ude00"}}',
+    f'{{"\\ud83d":"half a name",{ID}:"m"}}',
+    f'{{{ID}:"{{}},{{}}",{TALK}:"[1]"}}',
+    f'{{{TALK}:"\ufeff{LONG[:10]}\u2028😀"}}',
+]
 BAD = [
     "{},{}",
     '{"a":[{}',
@@ -26,6 +55,24 @@ BAD = [
     "[]",
     "[{}]",
     "null",
+    "true",
+    "NaN",
+    " ",
+    "\ufeff{}",
+    "{}\0",
+    "\0",
+    '{"a":"raw \0"}',
+    '{"a":"raw \n"}',
+    '{"a":1e999}',
+    '{"a":NaN}',
+    '{"a":' + "9" * 5_000 + "}",
+    f"{{{ID}:5}}",
+    f'{{{ID}:["m"]}}',
+    f'{{{ID}:"m","a":{{{ID}:"inner"}}}}',
+    f'{{{ID}:"m"}}{{{ID}:"n"}}',
+    f'{{{ID}:"m"}}\n{{{ID}:"n"}}',
+    f'{{{ID}:"m"',
+    f'{ID}:"m"',
     "5",
     '"text"',
     "no json",
@@ -38,41 +85,20 @@ BAD = [
     "[" * 5_000 + "]" * 5_000,
     '{"a":' * 5_000 + '"b"' + "}" * 5_000,
 ]
-flat = st.dictionaries(st.text(), st.text(), max_size=3)
-headers = st.sampled_from(GOOD + BAD) | flat.map(json.dumps) | flat.map(wire.encode)
-fragments = st.lists(st.sampled_from(["{", "}", '"', ":", ",", "[", "]", '"a"', "{}", " ", "\\", "5"]), max_size=8)
-
-
-def one_by_one(texts):
-    decoded, problems = [], {}
-    for at, text in enumerate(texts):
-        try:
-            decoded.append(wire.decode(text))
-        except ValueError as error:
-            decoded.append({})
-            problems[at] = str(error)
-    return decoded, problems
-
-
-@settings(deadline=None)
-@given(st.lists(headers | fragments.map("".join) | fragments.map(lambda parts: "{" + "".join(parts) + "}")))
-@example(["{},{}", '{"a":"}', '{"}'])
-@example(['{"a" : 5}'])
-@example(['{"a" :[{}', "{}]}"])
-@example(["{}", ""])
-def test_headers_decoded_together_are_those_decoded_one_by_one(texts):
-    assert decode_all(texts) == one_by_one(texts)
-
-
-@pytest.mark.parametrize("bad", BAD, ids=lambda text: text[:20])
-def test_one_bad_text_is_named_and_leaves_the_others_readable(bad):
-    decoded, problems = decode_all(['{"n":"1"}', bad, '{"n":"3"}'])
-    assert list(problems) == [1]
-    assert (decoded[0], decoded[2]) == ({"n": "1"}, {"n": "3"})
+texts_of_others = st.text(st.characters(codec="utf-8"), max_size=8)
+flat = st.dictionaries(st.sampled_from(TAKEN_OUT) | st.text(), st.none() | st.text(), max_size=4)
+fragments = st.lists(st.sampled_from(["{", "}", '"', ":", ",", "[", "]", ID, '"a"', "{}", " ", "\\", "5"]), max_size=8)
+header_texts = st.one_of(
+    st.sampled_from(GOOD + BAD),
+    flat.map(json.dumps),
+    fragments.map("".join),
+    fragments.map(lambda parts: "{" + "".join(parts) + "}"),
+    texts_of_others,
+)
 
 
 def part(*rows):
-    columns = list(zip(*rows, strict=True))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(READ)
     return pa.RecordBatch.from_arrays(
         [pa.array(column, kind.type) for column, kind in zip(columns, READ, strict=True)], schema=READ
     )
@@ -80,6 +106,92 @@ def part(*rows):
 
 def row(number, text, *, body=b"x", correlation=None, reply_to=None):
     return f"id{number}", number, text, body, correlation, reply_to
+
+
+def columns_of(texts):
+    columns, problems = header_columns(pa.array(texts, pa.string()))
+    assert list(columns) == list(TAKEN_OUT)
+    return {name: column.to_pylist() for name, column in columns.items()}, problems
+
+
+def one_by_one(texts):
+    """The same by the function that decodes the headers of one message."""
+    columns, problems = {name: [] for name in TAKEN_OUT}, {}
+    for at, text in enumerate(texts):
+        headers = {}
+        try:
+            headers = wire.decode(text)
+        except ValueError as error:
+            problems[at] = str(error)
+        for name, column in columns.items():
+            value = headers.get(name) or None
+            column.append(value and value.encode(errors="replace").decode())
+    return columns, problems
+
+
+# --- headers as columns ------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(st.lists(header_texts))
+@example(["{},{}", '{"a":"}', '{"}'])
+@example(['{"a" : 5}'])
+@example(['{"a" :[{}', "{}]}"])
+@example(["{}", ""])
+def test_headers_in_columns_are_those_decoded_one_by_one(texts):
+    assert columns_of(texts) == one_by_one(texts)
+
+
+def test_no_headers_are_empty_columns():
+    assert columns_of([]) == ({name: [] for name in TAKEN_OUT}, {})
+
+
+@pytest.mark.parametrize("text", GOOD, ids=lambda text: ascii(text[:40]))
+def test_an_unusual_text_is_read_and_leaves_its_neighbours_alone(text):
+    columns, problems = columns_of([f'{{{ID}:"1"}}', text, f'{{{TALK}:"grüße 😀"}}'])
+    assert problems == {}
+    assert columns[wire.MESSAGE_ID][::2] == ["1", None]
+    assert columns[wire.CONVERSATION_ID][::2] == [None, "grüße 😀"]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda text: ascii(text[:40]))
+def test_one_bad_text_is_named_and_leaves_the_others_readable(bad):
+    columns, problems = columns_of([f'{{{ID}:"1"}}', bad, f'{{{ID}:"3"}}'])
+    assert list(problems) == [1]
+    assert problems[1]
+    assert columns[wire.MESSAGE_ID] == ["1", None, "3"]
+
+
+def test_an_empty_text_counts_as_an_empty_object():
+    assert prepare(part(row(1, ""), row(2, "{}")))[1] == []
+    first, second = prepare(part(row(1, "", correlation="c"), row(1, "{}", correlation="c")))[0].to_pylist()
+    assert {**first, "headers": "{}"} == second
+
+
+def test_of_two_values_for_one_name_the_last_counts():
+    columns, _ = columns_of([f'{{{ID}:"first",{ID}:"second"}}', f'{{{ID}:"m",{ID}:null}}'])
+    assert columns[wire.MESSAGE_ID] == ["second", None]
+
+
+def test_headers_of_five_megabytes_are_read():
+    texts = [f'{{{ID}:"1"}}', json.dumps({"own": LONG, wire.MESSAGE_ID: "2", wire.CONVERSATION_ID: LONG}), LONG]
+    columns, problems = columns_of(texts)
+    assert list(problems) == [2]
+    assert len(problems[2]) < 200, "the text itself is not repeated"
+    assert columns[wire.MESSAGE_ID] == ["1", "2", None]
+    assert columns[wire.CONVERSATION_ID] == [None, LONG, None]
+
+
+@pytest.mark.parametrize("count", [CHUNK_MESSAGES - 1, CHUNK_MESSAGES, CHUNK_MESSAGES + 1, 2 * CHUNK_MESSAGES + 1])
+def test_a_bad_text_is_named_by_its_place_in_the_whole_part(count):
+    bad = {0, CHUNK_MESSAGES - 2, CHUNK_MESSAGES, count - 1} & set(range(count))
+    texts = ["no json" if at in bad else f'{{{ID}:"{at}"}}' for at in range(count)]
+    columns, problems = columns_of(texts)
+    assert set(problems) == bad
+    assert columns[wire.MESSAGE_ID] == [None if at in bad else str(at) for at in range(count)]
+
+
+# --- rows --------------------------------------------------------------------------------------------------
 
 
 def test_what_relates_results_to_a_message_is_taken_out_of_its_headers():
@@ -135,12 +247,37 @@ def test_rows_that_cannot_be_read_are_left_out_and_named():
     assert unreadable[1].problem == "header 'a' is a JSON int, not a string"
 
 
+rows_of_others = st.tuples(
+    header_texts, st.none() | st.binary(max_size=3), st.none() | texts_of_others, st.none() | texts_of_others
+)
+
+
+@settings(deadline=None)
+@given(st.lists(rows_of_others, max_size=12))
+@example([(text, b"", None, None) for text in (*GOOD, *BAD)])
+def test_a_row_in_company_is_prepared_as_it_is_alone(found):
+    """Hostile rows among them: none takes the values of a neighbour, and none spoils one."""
+    rows = [
+        row(number, text, body=body, correlation=correlation, reply_to=reply_to)
+        for number, (text, body, correlation, reply_to) in enumerate(found)
+    ]
+    alone = [prepare(part(one)) for one in rows]
+    messages, unreadable = prepare(part(*rows))
+    assert messages.to_pylist() == [message for readable, _ in alone for message in readable.to_pylist()]
+    assert unreadable == [one for _, bad in alone for one in bad]
+    assert messages.num_rows + len(unreadable) == len(rows)
+
+
 def test_half_a_surrogate_pair_in_a_header_spoils_no_batch():
     text = wire.encode({wire.CONVERSATION_ID: "half \ud83d", wire.MESSAGE_ID: "m1"})
-    messages, unreadable = prepare(part(row(1, text), row(2, "{}")))
+    whole = wire.encode({wire.CONVERSATION_ID: "whole 😀"})
+    messages, unreadable = prepare(part(row(1, text), row(2, "{}"), row(3, whole)))
     assert unreadable == []
-    assert messages["conversation_id"].to_pylist() == ["half ?", None]
-    assert messages["headers"].to_pylist() == [text, "{}"]
+    assert messages["conversation_id"].to_pylist() == ["half ?", None, "whole 😀"]
+    assert messages["headers"].to_pylist() == [text, "{}", whole]
+
+
+# --- times -------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None)

@@ -1,0 +1,427 @@
+"""Each attempt has a Spark session of its own: views, settings and functions of one batch do not reach another."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from queue_pipeline.processing.batch import BatchProcessor
+from queue_pipeline.processing.drain import Drain
+from queue_pipeline.processing.executors.staging import Executors
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.recoverability import Recoverability
+from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.spark_internals import AttemptSessions
+from queue_pipeline.processing.transforming import SparkTransformer
+from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline_tests.support.waiting import eventually
+
+TRAVELS = ("driver", "executors")
+SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.caseSensitive": "true",
+}
+
+
+def through_a_view(messages):
+    """The commonest way to write a transform: a view of a fixed name, and SQL over it."""
+    messages.createOrReplaceTempView("messages")
+    return messages.sparkSession.sql("select origin, body from messages")
+
+
+def declare(**options):
+    given = {"name": "orders", "input_queue": "orders", "output_queues": ["billing"], "transform": through_a_view}
+    at_once = Recoverability(immediate_retries=1, delayed_retries=0)
+    return QueuePipeline(**{**given, "linger_seconds": 0, "peek_delay": 0.1, "recoverability": at_once, **options})
+
+
+def run(transport, spark, pipeline):
+    """One run of a pipeline until its queue is empty; returns how it ended and its attempts."""
+    sessions, attempts = AttemptSessions(lambda: spark), []
+    executors = Executors(pipeline, transport, sessions)
+    recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
+    drain = Drain(
+        pipeline, transport, "run 1", recovery.attempt,
+        slots=pipeline.slots, limit=recovery.limit, on_attempt=attempts.append,
+    )  # fmt: skip
+    ended = drain.run()
+    sessions.close()
+    return ended, attempts
+
+
+def fill(transport, count):
+    transport.send("orders", [new_message(str(n)) for n in range(count)])
+
+
+def bodies(transport, queue):
+    return Counter(int(shown.body) for shown in transport.show(queue, 10_000))
+
+
+@pytest.fixture
+def queues(postgresql):
+    transport = postgresql.transport(endpoint="orders")
+    transport.install("orders", plain_queues=["billing", "error"])
+    return transport
+
+
+class Slots:
+    """Processes batches one after the other with the same sessions, as the slots of a run do."""
+
+    def __init__(self, transport, spark, **options):
+        self.transport = transport
+        self.pipeline = declare(transform=self._transform, **options)
+        self.sessions = AttemptSessions(lambda: spark)
+        transformer = SparkTransformer(self.pipeline, self.sessions)
+        executors = Executors(self.pipeline, transport, self.sessions)
+        self.processor = BatchProcessor(self.pipeline, transport, transformer, executors)
+        self._next = through_a_view
+
+    def process(self, transform, count=2):
+        """One batch by this transform; returns what it sent."""
+        self._next = transform
+        fill(self.transport, count)
+        report = self.processor.process(self.transport.claim("orders", "me", 100))
+        assert report.by_executors == (self.pipeline.travel == "executors")
+        with self.transport.receive("billing", 100) as received:
+            return [message.body.decode() for message in received.messages]
+
+    def _transform(self, messages):
+        return self._next(messages)
+
+
+@pytest.fixture(params=TRAVELS)
+def slots(queues, spark, request):
+    slots = Slots(queues, spark, travel=request.param)
+    yield slots
+    slots.sessions.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("travel", "batches"), [("driver", 200), ("executors", 20)])
+def test_batches_that_use_one_view_name_in_four_slots_process_every_message_once(queues, spark, travel, batches):
+    lock, at_once, most = threading.Lock(), [0], [0]
+
+    def watched(messages):
+        with lock:
+            at_once[0] += 1
+            most[0] = max(most[0], at_once[0])
+        try:
+            return through_a_view(messages)
+        finally:
+            with lock:
+                at_once[0] -= 1
+
+    fill(queues, batches * 10)
+    pipeline = declare(transform=watched, travel=travel, batch_messages=10, max_concurrency=4)
+    ended, attempts = run(queues, spark, pipeline)
+    assert (ended.reason, ended.failure) == ("the queue is empty", None)
+    assert [attempt for attempt in attempts if attempt.failure] == []
+    reports = [report for attempt in attempts for report in attempt.reports]
+    assert len(reports) == batches
+    assert {(one.messages, one.sent, one.by_executors) for one in reports} == {(10, 10, travel == "executors")}
+    assert bodies(queues, "billing") == Counter(range(batches * 10))
+    assert (queues.peek("orders"), queues.peek("error"), queues.claims.list()) == (0, 0, [])
+    assert most[0] > 1, "batches must run at the same time, else this shows nothing"
+
+
+@pytest.mark.parametrize("travel", TRAVELS)
+def test_a_message_that_fails_takes_nothing_from_the_batches_beside_it(queues, spark, travel):
+    """A failure is followed by a probe, which calls the transform without messages and replaces its own view only."""
+
+    def fragile(messages):
+        messages.createOrReplaceTempView("messages")
+        return messages.sparkSession.sql(
+            "select origin, if(cast(body as string) = '17', raise_error('seventeen'), body) as body from messages"
+        )
+
+    fill(queues, 40)
+    ended, attempts = run(queues, spark, declare(transform=fragile, travel=travel, batch_messages=5, max_concurrency=4))
+    assert ended.failure is None
+    assert any(attempt.failure for attempt in attempts)
+    assert bodies(queues, "error") == Counter([17])
+    assert bodies(queues, "billing") == Counter(set(range(40)) - {17})
+
+
+def test_a_probe_leaves_the_view_of_a_batch_beside_it_alone(queues, spark):
+    registered, probed = threading.Event(), threading.Event()
+
+    def slow(messages):
+        messages.createOrReplaceTempView("messages")
+        if not registered.is_set():
+            registered.set()
+            assert probed.wait(60)
+        return messages.sparkSession.sql("select origin, body from messages")
+
+    pipeline = declare(transform=slow)
+    transformer = SparkTransformer(pipeline, AttemptSessions(lambda: spark))
+    fill(queues, 3)
+    claim = queues.claim("orders", "me", 100)
+    with ThreadPoolExecutor(1) as pool:
+        batch = pool.submit(BatchProcessor(pipeline, queues, transformer).process, claim)
+        try:
+            assert registered.wait(60)
+            assert transformer.probe() is None
+        finally:
+            probed.set()
+        assert batch.result(60).sent == 3
+    assert bodies(queues, "billing") == Counter(range(3))
+
+
+def settings_of(messages):
+    conf = messages.sparkSession.conf
+    return {name: conf.get(name) for name in SETTINGS}
+
+
+def sends_settings(messages):
+    """What holds in a batch, by its configuration and by what Spark computes."""
+    found = {**settings_of(messages), "zone of the server": F.current_timezone()}
+    fields = [(value if isinstance(value, F.Column) else F.lit(value)).alias(name) for name, value in found.items()]
+    return messages.select("origin", F.to_json(F.struct(*fields)).alias("body"))
+
+
+def by_configuration(session):
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+
+
+def by_sql(session):
+    for name, value in SETTINGS.items():
+        session.sql(f"SET {name}={value}")
+
+
+@pytest.mark.parametrize("change", [by_configuration, by_sql])
+def test_settings_of_one_batch_do_not_hold_for_the_next(slots, change):
+    before = slots.process(sends_settings)
+
+    def changes(messages):
+        change(messages.sparkSession)
+        return sends_settings(messages)
+
+    changed = slots.process(changes)
+    assert json.loads(changed[0]) == {**SETTINGS, "zone of the server": "Asia/Tokyo"} != json.loads(before[0])
+    assert slots.process(sends_settings) == before
+
+
+def test_settings_of_a_batch_that_fails_do_not_hold_for_the_next(slots):
+    before = slots.process(sends_settings)
+
+    def fails(messages):
+        by_configuration(messages.sparkSession)
+        raise ArithmeticError("the transform is broken")
+
+    with pytest.raises(ArithmeticError):
+        slots.process(fails)
+    slots.transport.claims.release_owner("me")
+    # Its messages are taken again.
+    assert set(slots.process(sends_settings)) == set(before)
+
+
+def test_the_current_database_of_one_batch_is_not_that_of_the_next(slots, spark, tmp_path):
+    spark.sql(f"CREATE DATABASE own_database LOCATION '{tmp_path}/own'")
+    try:
+        for change in (
+            lambda session: session.sql("USE own_database"),
+            lambda session: session.catalog.setCurrentDatabase("own_database"),
+        ):
+
+            def changes(messages, change=change):
+                change(messages.sparkSession)
+                return sends_database(messages)
+
+            assert set(slots.process(changes)) == {"own_database"}
+            assert set(slots.process(sends_database)) == {"default"}
+    finally:
+        spark.sql("DROP DATABASE own_database")
+
+
+def sends_database(messages):
+    return messages.select("origin", F.current_database().alias("body"))
+
+
+def test_functions_and_views_of_one_attempt_are_not_there_for_another(slots):
+    found = []
+
+    def registers(messages):
+        session = messages.sparkSession
+        session.udf.register("twice", lambda text: text * 2, "string")
+        session.range(1).createOrReplaceTempView("prices")
+        found.append((session.catalog.functionExists("twice"), session.catalog.tableExists("prices")))
+        return messages.select("origin", F.expr("twice(cast(body as string))").alias("body"))
+
+    def looks(messages):
+        catalog = messages.sparkSession.catalog
+        found.append((catalog.functionExists("twice"), catalog.tableExists("prices")))
+        return messages.select("origin", "body")
+
+    assert sorted(slots.process(registers)) == ["00", "11"]
+    assert sorted(slots.process(looks)) == ["0", "1"]
+    assert found == [(True, True), (False, False)]
+
+
+def test_no_view_of_a_batch_is_left_in_a_session_that_serves_the_next(slots):
+    views = []
+
+    def looks(messages):
+        views.append([table.name for table in messages.sparkSession.catalog.listTables() if table.isTemporary])
+        return messages.select("origin", "body")
+
+    slots.process(looks)
+    slots.process(looks)
+    assert len(views[0]) == len(views[1])
+
+
+def test_the_active_session_of_a_transform_is_that_of_its_messages(slots, spark):
+    found = []
+
+    def looks(messages):
+        own = messages.sparkSession.session_id
+        asked = (SparkSession.active(), SparkSession.getActiveSession(), SparkSession.builder.getOrCreate())
+        found.append([session.session_id == own for session in asked])
+        found.append([own != spark.session_id])
+        return messages.select("origin", "body")
+
+    slots.process(looks)
+    assert found == [[True, True, True], [True]]
+
+
+def test_a_session_serves_the_next_batch_until_a_transform_changes_it(slots):
+    ids = []
+
+    def plain(messages):
+        ids.append(messages.sparkSession.session_id)
+        longer = F.concat(F.col("body").cast("string"), F.lit("!")).alias("body")
+        return messages.where(F.length("body") > 0).select("origin", longer)
+
+    def changes(messages):
+        ids.append(messages.sparkSession.session_id)
+        return through_a_view(messages)
+
+    for transform in (plain, plain, changes, plain, plain):
+        slots.process(transform)
+    assert ids[0] == ids[1] == ids[2]
+    assert ids[2] != ids[3] == ids[4]
+
+
+def caches(messages):
+    return messages.cache().select("origin", "body")
+
+
+def adds_an_artifact(messages):
+    messages.sparkSession.addArtifact(__file__, file=True)
+    return messages.select("origin", "body")
+
+
+def reads_by_sql(messages):
+    messages.sparkSession.sql("select 1").collect()
+    return messages.select("origin", "body")
+
+
+@pytest.mark.parametrize("transform", [caches, adds_an_artifact, reads_by_sql])
+def test_a_transform_that_may_have_changed_its_session_is_the_last_one_there(queues, spark, transform):
+    slots, ids = Slots(queues, spark), []
+
+    def noted(messages):
+        ids.append(messages.sparkSession.session_id)
+        return transform(messages)
+
+    slots.process(noted)
+    slots.process(noted)
+    slots.sessions.close()
+    assert len(set(ids)) == 2
+
+
+def test_attempts_at_the_same_time_have_sessions_of_their_own(spark):
+    sessions = AttemptSessions(lambda: spark)
+    with sessions.session() as one, sessions.session() as other:
+        one.range(1).createOrReplaceTempView("numbers")
+        other.range(2).createOrReplaceTempView("numbers")
+        assert (one.table("numbers").count(), other.table("numbers").count()) == (1, 2)
+        assert len({one.session_id, other.session_id, spark.session_id}) == 3
+    assert not spark.catalog.tableExists("numbers")
+
+
+def test_an_interrupt_stops_what_a_session_computes_and_leaves_the_others_usable(spark):
+    sessions, started = AttemptSessions(lambda: spark), threading.Event()
+
+    def compute():
+        with sessions.session() as session:
+            started.set()
+            return session.range(10**14).agg(F.sum(F.hash("id"))).collect()
+
+    with ThreadPoolExecutor(1) as pool:
+        computed = pool.submit(compute)
+        assert started.wait(60)
+
+        def is_over():
+            sessions.interrupt()
+            return computed.done()
+
+        eventually(is_over)
+        with pytest.raises(PySparkException, match="OPERATION_CANCELED"):
+            computed.result(60)
+    with sessions.session() as session:
+        assert session.range(3).count() == 3
+    sessions.close()
+
+
+def classic_run(url):
+    """A run inside a process with a classic session; prints what it found."""
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    zones, active = [], []
+
+    def transform(messages):
+        session = messages.sparkSession
+        zones.append(session.conf.get("spark.sql.session.timeZone"))
+        session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        active.append(SparkSession.active()._jsparkSession.equals(session._jsparkSession))
+        return through_a_view(messages)
+
+    with QueueTransport(url, endpoint="orders") as transport:
+        ended, attempts = run(transport, spark, declare(transform=transform, batch_messages=5, max_concurrency=4))
+    found = {
+        "reason": ended.reason,
+        "failures": sum(attempt.failure is not None for attempt in attempts),
+        "batches": len(attempts),
+        "zones": len(set(zones)),
+        "leaked": "Asia/Tokyo" in zones,
+        "active": all(active),
+        "own views": spark.catalog.tableExists("messages"),
+    }
+    print(json.dumps(found))
+
+
+@pytest.mark.slow
+def test_classic_sessions_are_apart_as_well(sqlite):
+    transport = sqlite.transport(endpoint="orders")
+    transport.install("orders", plain_queues=["billing", "error"])
+    fill(transport, 100)
+    # A process with a Connect session passes its mode on to those that it starts.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    code = f"from {__name__} import classic_run; classic_run({sqlite.url!r})"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**inherited, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert ended.returncode == 0, ended.stderr[-5000:]
+    assert json.loads(ended.stdout.splitlines()[-1]) == {
+        "reason": "the queue is empty",
+        "failures": 0,
+        "batches": 20,
+        "zones": 1,
+        "leaked": False,
+        "active": True,
+        "own views": False,
+    }
+    assert bodies(transport, "billing") == Counter(range(100))

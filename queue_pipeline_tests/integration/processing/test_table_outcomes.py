@@ -1,0 +1,363 @@
+"""Rows for the user's own tables as outcomes: `add_to` and `append_to`, on both routes a batch can take."""
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from queue_pipeline.processing.batch import BatchProcessor
+from queue_pipeline.processing.drain import Drain
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.executors.staging import Executors
+from queue_pipeline.processing.outcomes import add_to, append_to, each, fail, send
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.spark_internals import AttemptSessions
+from queue_pipeline.processing.transforming import SparkTransformer
+from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline.transport.errors import QueueNotFoundError, UniqueIndexMissingError
+from queue_pipeline_tests.support.backends import Backend
+
+BODY = "n bigint NOT NULL, country string, amount decimal(12,2), day date"
+DAY = date(2024, 5, 31)
+
+
+@dataclass
+class Route:
+    """A way that a batch can take, on a database with tables of the user's own."""
+
+    travel: str
+    backend: Backend
+    transport: QueueTransport
+    spark: Any
+
+    def declare(self, transform, **options):
+        given = {
+            "name": "orders",
+            "input_queue": "orders",
+            "output_queues": ["billing"],
+            "transform": transform,
+            "body_schema": BODY,
+            "travel": self.travel,
+            "transaction_mode": "transaction_scope",
+            "linger_seconds": 0,
+            "peek_delay": 0.1,
+        }
+        return QueuePipeline(**{**given, **options})
+
+    def process(self, transform, claim=None, **options):
+        """One batch; returns its report."""
+        pipeline, sessions = self.declare(transform, **options), AttemptSessions(lambda: self.spark)
+        transformer, executors = SparkTransformer(pipeline, sessions), Executors(pipeline, self.transport, sessions)
+        claim = claim or self.transport.claim("orders", "me", 1_000)
+        try:
+            report = BatchProcessor(pipeline, self.transport, transformer, executors).process(claim)
+        finally:
+            sessions.close()
+        assert report.by_executors == (pipeline.travel == "executors")
+        return report
+
+    def drain(self, transform, **options):
+        """A run until the queue is empty; returns the reports of its batches."""
+        pipeline, sessions = self.declare(transform, **options), AttemptSessions(lambda: self.spark)
+        executors, attempts = Executors(pipeline, self.transport, sessions), []
+        recovery = Recovery(pipeline, self.transport, SparkTransformer(pipeline, sessions), executors)
+        ended = Drain(
+            pipeline, self.transport, "run 1", recovery.attempt, slots=pipeline.slots, on_attempt=attempts.append
+        ).run()
+        sessions.close()
+        assert (ended.reason, ended.failure) == ("the queue is empty", None)
+        return [report for attempt in attempts for report in attempt.reports]
+
+    def fill(self, *bodies):
+        self.transport.send("orders", [new_message(json.dumps(body)) for body in bodies])
+
+    def sent(self, queue="billing"):
+        return [json.loads(shown.body) for shown in self.transport.show(queue, 1_000)]
+
+    def reasons(self):
+        return sorted(
+            (json.loads(shown.body)["n"], shown.headers["NServiceBus.ExceptionInfo.Message"])
+            for shown in self.transport.show("error", 1_000)
+        )
+
+    def create(self, table, columns):
+        """A table; PostgreSQL's types, which SQLite takes as well."""
+        name = self.transport.book.own(table).qualified
+        self.backend.sql(self.transport, f"CREATE TABLE {name} ({columns})")
+
+    def rows(self, table, columns="*"):
+        """What a table holds, in the order of its first columns; SQLite has neither decimals nor dates."""
+        name = self.transport.book.own(table).qualified
+        found = self.backend.sql(self.transport, f"SELECT {columns} FROM {name} ORDER BY 1, 2")
+        return [tuple(row) for row in found]
+
+    def totals(self):
+        return [
+            (country, day if isinstance(day, date) else date.fromisoformat(day), orders, Decimal(str(revenue)))
+            for country, day, orders, revenue in self.rows("totals")
+        ]
+
+
+@pytest.fixture(params=["driver, a file", "driver", "executors"])
+def route(request, sqlite, postgresql, spark):
+    """The driver's route on SQLite and PostgreSQL, that of executors on PostgreSQL."""
+    travel, _, is_file = request.param.partition(", ")
+    backend = sqlite if is_file else postgresql
+    transport = backend.transport(endpoint="orders")
+    transport.install("orders", plain_queues=["billing", "error"])
+    route = Route(travel, backend, transport, spark)
+    route.create("totals", "country text, day date, orders bigint, revenue numeric(20, 2), PRIMARY KEY (country, day)")
+    route.create("seen", "n bigint, token text")
+    return route
+
+
+def order(n, country="AT", amount="1.50", day="2024-05-31"):
+    return {"n": n, "country": country, "amount": amount, "day": day}
+
+
+def totalled(*others):
+    """Sends each order on, adds it to the totals of its country and day, and appends its number."""
+
+    def transform(messages):
+        payload = F.col("payload")
+        return messages.select(
+            "origin",
+            each(
+                send("billing", json=F.struct(payload.n.alias("n"))),
+                add_to(
+                    "totals",
+                    key={"country": payload.country, "day": payload.day},
+                    add={"orders": 1, "revenue": payload.amount},
+                ),
+                append_to("seen", {"n": payload.n, "token": payload.country}),
+                *(other() for other in others),
+            ),
+        )
+
+    return transform
+
+
+def test_what_messages_add_to_a_key_is_summed_up_and_written_with_the_sends(route):
+    route.fill(order(1), order(2, amount="2.25"), order(3, "DE", "10.00"), order(4, day="2024-06-01"))
+    report = route.process(totalled())
+    assert (report.messages, report.sent, report.failed) == (4, 4, [])
+    assert report.table_rows == 3 + 4, "one row for each key, and one for each message that appends"
+    assert route.totals() == [
+        ("AT", DAY, 2, Decimal("3.75")),
+        ("AT", date(2024, 6, 1), 1, Decimal("1.50")),
+        ("DE", DAY, 1, Decimal("10.00")),
+    ]
+    assert route.rows("seen") == [(1, "AT"), (2, "AT"), (3, "DE"), (4, "AT")]
+    assert sorted(body["n"] for body in route.sent()) == [1, 2, 3, 4]
+    assert (route.transport.peek("orders"), route.transport.claims.list()) == (0, [])
+
+
+def test_batches_of_a_run_add_up(route):
+    route.fill(*(order(n, "AT" if n % 2 else "DE") for n in range(20)))
+    reports = route.drain(totalled(), batch_messages=5, max_concurrency=2)
+    assert [report.messages for report in reports] == [5, 5, 5, 5]
+    assert route.totals() == [("AT", DAY, 10, Decimal("15.00")), ("DE", DAY, 10, Decimal("15.00"))]
+    assert [n for n, _ in route.rows("seen")] == list(range(20))
+
+
+def test_a_message_that_fails_adds_and_appends_nothing(route):
+    """It fails by its transform, by its body, or because its key is null."""
+    route.fill(order(1), order(2), {**order(3), "amount": "a lot"}, order(4, None), order(5))
+    report = route.process(totalled(lambda: fail("two is refused", when=F.col("payload.n") == 2)))
+    assert (report.messages, report.sent, len(report.failed)) == (5, 2, 3)
+    assert route.totals() == [("AT", DAY, 2, Decimal("3.00"))]
+    assert route.rows("seen") == [(1, "AT"), (5, "AT")]
+    assert sorted(body["n"] for body in route.sent()) == [1, 5]
+    (two, three, four) = route.reasons()
+    assert two == (2, "two is refused")
+    assert three[0] == 3
+    assert three[1].startswith("amount: ")
+    assert four == (4, "add_to totals: country is part of the key and is null; give every row a whole key")
+
+
+def test_a_row_is_written_only_where_its_condition_holds(route):
+    def transform(messages):
+        n = F.col("payload.n")
+        return messages.select("origin", each(append_to("seen", {"n": n, "token": "odd"}, when=n % 2 == 1)))
+
+    route.fill(order(1), order(2), order(3))
+    assert route.process(transform).table_rows == 2
+    assert route.rows("seen") == [(1, "odd"), (3, "odd")]
+    route.fill(order(4))
+    assert route.process(transform).table_rows == 0
+
+
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_rows_and_sends_come_from_the_same_evaluation(route, is_shuffled):
+    route.create("drawn", "n bigint, token text, number double precision")
+
+    def transform(messages):
+        drawn = messages.withColumn("token", F.expr("uuid()")).withColumn("number", F.rand())
+        if is_shuffled:
+            drawn = drawn.repartition(3)
+        values = {"n": F.col("payload.n"), "token": F.col("token"), "number": F.col("number")}
+        return drawn.select(
+            "origin",
+            each(
+                send("billing", json=F.struct(*(value.alias(name) for name, value in values.items()))),
+                append_to("drawn", values),
+            ),
+        )
+
+    route.fill(*(order(n) for n in range(20)))
+    route.process(transform)
+    sent = sorted((body["n"], body["token"], body["number"]) for body in route.sent())
+    assert route.rows("drawn") == sent
+    assert len({token for _, token, _ in sent}) == 20
+
+
+def test_a_completion_that_is_rolled_back_writes_no_rows(route):
+    route.fill(order(1), order(2))
+    claim = route.transport.claim("orders", "me", 100)
+
+    def to_nowhere(messages):
+        payload = F.col("payload")
+        return messages.select(
+            "origin",
+            each(
+                send("nowhere", json=F.struct(payload.n.alias("n"))),
+                append_to("seen", {"n": payload.n, "token": "rolled back"}),
+            ),
+        )
+
+    with pytest.raises(QueueNotFoundError, match="nowhere"):
+        route.process(to_nowhere, claim, output_queues=["nowhere"])
+    assert (route.rows("totals"), route.rows("seen")) == ([], [])
+    assert [one.messages for one in route.transport.claims.list()] == [2]
+    route.process(totalled(), claim)
+    assert route.totals() == [("AT", DAY, 2, Decimal("3.00"))]
+    assert len(route.sent()) == 2
+
+
+def test_rows_that_cannot_be_written_send_nothing(route):
+    """The second table has no unique index on the key; the rows of the first are rolled back with it."""
+    route.create("loose", "name text, orders bigint")
+
+    def transform(messages):
+        n = F.col("payload.n")
+        return messages.select(
+            "origin",
+            each(
+                send("billing", json=F.struct(n.alias("n"))),
+                append_to("seen", {"n": n, "token": "rolled back"}),
+                add_to("loose", key={"name": "all"}, add={"orders": 1}),
+            ),
+        )
+
+    route.fill(order(1))
+    with pytest.raises(UniqueIndexMissingError, match="loose"):
+        route.process(transform)
+    assert (route.rows("seen"), route.rows("loose"), route.sent()) == ([], [], [])
+    assert [one.messages for one in route.transport.claims.list()] == [1]
+
+
+def test_values_of_every_kind_arrive_exactly(route):
+    columns = (
+        "n bigint, large numeric(38, 18), day date, name text, nothing text, missing bigint, share double precision"
+    )
+    route.create("kinds", f"{columns}, fixed text, price numeric(10, 2), since date")
+
+    def transform(messages):
+        payload = F.col("payload")
+        values = {
+            "n": payload.n,
+            "large": payload.large,
+            "day": payload.day,
+            "name": payload.name,
+            "nothing": None,
+            "missing": payload.missing,
+            "share": payload.share,
+            "fixed": "fixed 'text'",
+            "price": Decimal("12.30"),
+            "since": DAY,
+        }
+        return messages.select("origin", each(append_to("kinds", values)))
+
+    large, name = "12345678901234567890.123456789012345678", "Zoë 'quoted' \\ 😀"
+    route.fill(
+        {"n": 2**63 - 1, "large": large, "day": "1999-12-31", "name": name, "missing": None, "share": 0.1},
+        {"n": -(2**63), "large": None, "day": None, "name": "", "missing": 7, "share": None},
+    )
+    schema = "n bigint, large decimal(38,18), day date, name string, missing bigint, share double"
+    route.process(transform, body_schema=schema)
+    least, most = route.rows("kinds")
+    is_file = route.backend.name == "sqlite"
+    price, since = (12.3, "2024-05-31") if is_file else (Decimal("12.30"), DAY)
+    assert least == (-(2**63), None, None, "", None, 7, None, "fixed 'text'", price, since)
+    exact, day = (float(large), "1999-12-31") if is_file else (Decimal(large), date(1999, 12, 31))
+    assert (most[0], most[2:]) == (2**63 - 1, (day, name, None, None, 0.1, "fixed 'text'", price, since))
+    assert most[1] == (pytest.approx(exact) if is_file else exact)
+
+
+def test_sums_are_exact_beyond_64_bits_and_count_nulls_as_nothing(route):
+    route.create("sums", "name text PRIMARY KEY, whole numeric(30), exact numeric(38, 2), empty bigint")
+
+    def transform(messages):
+        payload = F.col("payload")
+        add = {"whole": payload.n, "exact": payload.amount, "empty": F.lit(None).cast("bigint")}
+        return messages.select("origin", each(add_to("sums", key={"name": "all"}, add=add)))
+
+    route.fill(*({"n": 2**62, "amount": amount} for amount in ("0.10", "0.20", None)))
+    route.process(transform)
+    ((name, whole, exact, empty),) = route.rows("sums")
+    assert (name, empty or 0) == ("all", 0)
+    if route.backend.name == "sqlite":
+        assert (whole, exact) == (pytest.approx(3 * 2**62), pytest.approx(0.3))
+    else:
+        assert (whole, exact) == (3 * 2**62, Decimal("0.30"))
+
+
+def test_several_outcomes_can_add_to_one_key(route):
+    def transform(messages):
+        payload = F.col("payload")
+        key = {"country": payload.country, "day": payload.day}
+        return messages.select(
+            "origin",
+            each(
+                add_to("totals", key=key, add={"orders": 1, "revenue": payload.amount}),
+                add_to("totals", key=key, add={"orders": 10, "revenue": -payload.amount}, when=payload.n > 1),
+                add_to("totals", key=key, add={"orders": 100}),
+            ),
+        )
+
+    route.fill(order(1), order(2), order(3))
+    route.process(transform)
+    assert route.totals() == [("AT", DAY, 323, Decimal("-1.50"))]
+
+
+def test_rows_of_a_group_belong_to_its_oldest_message(route):
+    def transform(messages):
+        grouped = messages.groupBy("payload.country").agg(F.min("origin").alias("origin"), F.count("*").alias("orders"))
+        country = F.col("country")
+        return grouped.select(
+            "origin",
+            each(
+                send("billing", json=F.struct("country", "orders")),
+                add_to("totals", key={"country": country, "day": DAY}, add={"orders": F.col("orders"), "revenue": 0}),
+            ),
+        )
+
+    route.fill(order(1), order(2, "DE"), order(3), order(4, "DE"), order(5))
+    route.process(transform)
+    assert route.totals() == [("AT", DAY, 3, Decimal(0)), ("DE", DAY, 2, Decimal(0))]
+    assert sorted((body["country"], body["orders"]) for body in route.sent()) == [("AT", 3), ("DE", 2)]
+
+
+@pytest.mark.parametrize("mode", ["unreliable", "receive_only", "sends_atomic_with_receive"])
+def test_rows_are_refused_in_a_mode_that_would_not_write_them_together_with_the_sends(route, mode):
+    """As those of `Results(tables=...)` are; `unreliable` would lose them without a word."""
+    route.fill(order(1))
+    travel = "driver" if mode == "unreliable" else route.travel
+    with pytest.raises(TransformError, match="needs transaction_mode='transaction_scope'"):
+        route.process(totalled(), transaction_mode=mode, travel=travel)
+    assert (route.rows("totals"), route.rows("seen"), route.sent()) == ([], [], [])
