@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -54,7 +55,6 @@ def run(transport, spark, pipeline):
         slots=pipeline.slots, limit=recovery.limit, on_attempt=attempts.append,
     )  # fmt: skip
     ended = drain.run()
-    sessions.close()
     return ended, attempts
 
 
@@ -100,9 +100,7 @@ class Slots:
 
 @pytest.fixture(params=TRAVELS)
 def slots(queues, spark, request):
-    slots = Slots(queues, spark, travel=request.param)
-    yield slots
-    slots.sessions.close()
+    return Slots(queues, spark, travel=request.param)
 
 
 @pytest.mark.slow
@@ -267,76 +265,38 @@ def test_functions_and_views_of_one_attempt_are_not_there_for_another(slots):
     assert found == [(True, True), (False, False)]
 
 
-def test_no_view_of_a_batch_is_left_in_a_session_that_serves_the_next(slots):
-    views = []
-
-    def looks(messages):
-        views.append([table.name for table in messages.sparkSession.catalog.listTables() if table.isTemporary])
-        return messages.select("origin", "body")
-
-    slots.process(looks)
-    slots.process(looks)
-    assert len(views[0]) == len(views[1])
-
-
 def test_the_active_session_of_a_transform_is_that_of_its_messages(slots, spark):
     found = []
 
     def looks(messages):
         own = messages.sparkSession.session_id
-        asked = (SparkSession.active(), SparkSession.getActiveSession(), SparkSession.builder.getOrCreate())
+        asked = (SparkSession.active(), SparkSession.getActiveSession())
         found.append([session.session_id == own for session in asked])
         found.append([own != spark.session_id])
         return messages.select("origin", "body")
 
     slots.process(looks)
-    assert found == [[True, True, True], [True]]
+    assert found == [[True, True], [True]]
 
 
-def test_a_session_serves_the_next_batch_until_a_transform_changes_it(slots):
+def test_every_attempt_has_another_session(slots):
     ids = []
-
-    def plain(messages):
-        ids.append(messages.sparkSession.session_id)
-        longer = F.concat(F.col("body").cast("string"), F.lit("!")).alias("body")
-        return messages.where(F.length("body") > 0).select("origin", longer)
-
-    def changes(messages):
-        ids.append(messages.sparkSession.session_id)
-        return through_a_view(messages)
-
-    for transform in (plain, plain, changes, plain, plain):
-        slots.process(transform)
-    assert ids[0] == ids[1] == ids[2]
-    assert ids[2] != ids[3] == ids[4]
-
-
-def caches(messages):
-    return messages.cache().select("origin", "body")
-
-
-def adds_an_artifact(messages):
-    messages.sparkSession.addArtifact(__file__, file=True)
-    return messages.select("origin", "body")
-
-
-def reads_by_sql(messages):
-    messages.sparkSession.sql("select 1").collect()
-    return messages.select("origin", "body")
-
-
-@pytest.mark.parametrize("transform", [caches, adds_an_artifact, reads_by_sql])
-def test_a_transform_that_may_have_changed_its_session_is_the_last_one_there(queues, spark, transform):
-    slots, ids = Slots(queues, spark), []
 
     def noted(messages):
         ids.append(messages.sparkSession.session_id)
-        return transform(messages)
+        return messages.select("origin", "body")
 
-    slots.process(noted)
-    slots.process(noted)
-    slots.sessions.close()
-    assert len(set(ids)) == 2
+    for _ in range(3):
+        slots.process(noted)
+    assert len(set(ids)) == 3
+
+
+def test_a_session_ends_with_its_attempt(spark):
+    with AttemptSessions(lambda: spark).session() as session:
+        assert session.range(3).count() == 3
+        assert SparkSession.getActiveSession() is session
+    assert session.client.is_closed
+    assert SparkSession.getActiveSession() is not session
 
 
 def test_attempts_at_the_same_time_have_sessions_of_their_own(spark):
@@ -349,28 +309,26 @@ def test_attempts_at_the_same_time_have_sessions_of_their_own(spark):
     assert not spark.catalog.tableExists("numbers")
 
 
-def test_an_interrupt_stops_what_a_session_computes_and_leaves_the_others_usable(spark):
-    sessions, started = AttemptSessions(lambda: spark), threading.Event()
+def test_an_interrupt_stops_what_a_session_computes_and_leaves_the_others_usable(spark, tmp_path):
+    sessions, begun = AttemptSessions(lambda: spark), tmp_path / "begun"
+
+    def hang(batches):
+        begun.touch()
+        time.sleep(120)
+        yield from batches
 
     def compute():
         with sessions.session() as session:
-            started.set()
-            return session.range(10**14).agg(F.sum(F.hash("id"))).collect()
+            return session.range(1).mapInArrow(hang, "id bigint").collect()
 
     with ThreadPoolExecutor(1) as pool:
         computed = pool.submit(compute)
-        assert started.wait(60)
-
-        def is_over():
-            sessions.interrupt()
-            return computed.done()
-
-        eventually(is_over)
+        eventually(begun.exists)
+        sessions.interrupt()
         with pytest.raises(PySparkException, match="OPERATION_CANCELED"):
             computed.result(60)
     with sessions.session() as session:
         assert session.range(3).count() == 3
-    sessions.close()
 
 
 def classic_run(url):

@@ -107,7 +107,6 @@ def run(transport, spark, travel, model, seen=None):
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
     ended = Drain(pipeline, transport, "run 1", recovery.attempt, slots=2, on_attempt=attempts.append).run()
-    sessions.close()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
     assert [attempt for attempt in attempts if attempt.failure] == [], "no batch failed as a whole"
     assert {report.by_executors for attempt in attempts for report in attempt.reports} == {travel == "executors"}

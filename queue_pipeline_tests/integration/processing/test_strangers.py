@@ -64,10 +64,7 @@ def process(transport, spark, travel, transform, claim):
     )
     sessions = AttemptSessions(lambda: spark)
     transformer, executors = SparkTransformer(pipeline, sessions), Executors(pipeline, transport, sessions)
-    try:
-        report = BatchProcessor(pipeline, transport, transformer, executors).process(claim)
-    finally:
-        sessions.close()
+    report = BatchProcessor(pipeline, transport, transformer, executors).process(claim)
     assert report.by_executors == (travel == "executors")
     return report
 

@@ -54,10 +54,7 @@ class Route:
         pipeline, sessions = self.declare(transform, **options), AttemptSessions(lambda: self.spark)
         transformer, executors = SparkTransformer(pipeline, sessions), Executors(pipeline, self.transport, sessions)
         claim = claim or self.transport.claim("orders", "me", 1_000)
-        try:
-            report = BatchProcessor(pipeline, self.transport, transformer, executors).process(claim)
-        finally:
-            sessions.close()
+        report = BatchProcessor(pipeline, self.transport, transformer, executors).process(claim)
         assert report.by_executors == (pipeline.travel == "executors")
         return report
 
@@ -69,7 +66,6 @@ class Route:
         ended = Drain(
             pipeline, self.transport, "run 1", recovery.attempt, slots=pipeline.slots, on_attempt=attempts.append
         ).run()
-        sessions.close()
         assert (ended.reason, ended.failure) == ("the queue is empty", None)
         return [report for attempt in attempts for report in attempt.reports]
 
