@@ -208,7 +208,7 @@ class Claims:
         drop = self._store.statement(tables, "claim_drop")
 
         def finish(transaction: Transaction) -> int:
-            held = self._store.pass_fence(transaction, claim)
+            self._store.pass_fence(transaction, claim)
             if work is not None:
                 work(transaction)
             if not is_nginn(tables.queue):
@@ -219,7 +219,6 @@ class Claims:
             else:
                 transaction.execute(drop, (claim.claim_id,))
             self._outbox.clear(transaction, claim)
-            self._store.record(transaction, claim, sent, held)
             return sent
 
         for _ in range(COMMIT_TRIES):

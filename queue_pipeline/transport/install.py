@@ -12,7 +12,6 @@ from queue_pipeline.transport.addressing import (
     CLAIMS_TABLE,
     DELAYED_SUFFIX,
     FAILURES_TABLE,
-    METRICS_TABLE,
     OUTBOX_TABLE,
     PAUSES_TABLE,
     RECEIVERS_TABLE,
@@ -33,7 +32,6 @@ class InstallOptions:
 
     heap: bool = False
     body_string: bool = False
-    metrics: bool = True
     grant_to: str | None = None
 
 
@@ -100,8 +98,6 @@ def steps(
         ("receivers", RECEIVERS_TABLE),
         ("subscriptions", SUBSCRIPTIONS_TABLE),
     ]
-    if options.metrics:
-        shared.append(("metrics", METRICS_TABLE))
     for key, name in shared:
         table = book.subscriptions if key == "subscriptions" else book.own(name)
         index = dialect.quote(f"{name}_Queue")

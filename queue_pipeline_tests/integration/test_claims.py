@@ -269,26 +269,6 @@ def test_a_claim_is_read_in_bounded_parts_and_by_range(transport, claims, orders
         assert batch.column("headers").null_count == 0
 
 
-def test_a_completed_claim_leaves_its_figures(transport, backend, claims, orders):
-    send(transport, 3)
-    claim = claims.claim(orders, "the run", 10)
-    claims.complete(claim, [Operation("orders", new_message("a"))])
-    table = transport.book.own("QueueMetrics").qualified
-    columns = "queue, owner, attempt, messages, sent"
-    (row,) = backend.sql(transport, f"SELECT {columns} FROM {table}")
-    assert tuple(row) == (orders.canonical, "the run", 1, 3, 1)
-
-
-def test_claims_work_without_the_table_for_figures(backend):
-    from queue_pipeline.transport import InstallOptions
-
-    transport = backend.transport()
-    transport.install("orders", options=InstallOptions(metrics=False))
-    send(transport, 1)
-    claim = transport.claims.claim(transport.resolve("orders"), "me", 1)
-    assert transport.claims.complete(claim) == 0
-
-
 def test_a_commit_whose_answer_was_lost_is_looked_up_not_repeated(transport, claims, orders, monkeypatch):
     """The server committed, the connection broke: the results are there once and completion succeeds."""
     transport.install("billing")
