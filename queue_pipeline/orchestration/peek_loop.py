@@ -16,6 +16,7 @@ from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
     QueueNotFoundError,
+    TableNotFoundError,
     TransientDatabaseError,
 )
 
@@ -151,6 +152,9 @@ def tick(
             what = "refuses access" if isinstance(error, AccessDeniedError) else "is away"
             reason = f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
             return Tick((), cursor, (reason,), peeked)
+        except TableNotFoundError as error:
+            queues = ", ".join(dict.fromkeys(pipeline.input_queue for pipeline in pipelines))
+            return Tick((), cursor, (f"{queues}: {error}",), peeked)
         if starts:
             return Tick(starts, cursor, tuple(said.values()), peeked)
         pause = min(next_peek.values(), default=end) - now()

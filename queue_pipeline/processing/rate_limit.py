@@ -44,11 +44,11 @@ class RateLimit:
             if self._changes == before:
                 self._failures = found.failures if found else 0
 
-    def failed(self, in_a_row: int | None) -> None:
-        """An attempt failed, so many in a row; None where the database does not count them."""
+    def failed(self, in_a_row: int) -> None:
+        """An attempt failed; the database counted this many in a row."""
         with self._lock:
             self._changes += 1
-            self._failures = self._failures + 1 if in_a_row is None else in_a_row
+            self._failures = in_a_row
 
     def succeeded(self) -> None:
         """An attempt succeeded: all receivers go on at full speed."""

@@ -13,7 +13,7 @@ from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, Addr
 from queue_pipeline.transport.claim import Claim, lost
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Copier
-from queue_pipeline.transport.errors import StagedLostError, TableNotFoundError
+from queue_pipeline.transport.errors import StagedLostError
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import ReadyShipment, Sender
@@ -76,10 +76,7 @@ class Outbox:
     def sweep(self) -> int:
         """Drop what was staged for claims that are no more, as by a task that outlived its claim."""
         command = self._statement("outbox_sweep", None)
-        try:
-            return self._database.run(lambda own: own.count(command))
-        except TableNotFoundError:
-            return 0
+        return self._database.run(lambda own: own.count(command))
 
     def deliver(self, transaction: Transaction, claim: Claim, piles: Sequence[Pile]) -> int:
         """Move piles to their queues, in the transaction that completes their claim; returns how many messages."""

@@ -16,7 +16,12 @@ from queue_pipeline.orchestration.peek_loop import (
 )
 from queue_pipeline.processing.concurrency import RampUp
 from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import AccessDeniedError, DatabaseUnavailableError, QueueNotFoundError
+from queue_pipeline.transport.errors import (
+    AccessDeniedError,
+    DatabaseUnavailableError,
+    QueueNotFoundError,
+    TableNotFoundError,
+)
 
 BUDGET = 40.0
 
@@ -61,6 +66,8 @@ class World:
             raise DatabaseUnavailableError("postgresql at db:5432 does not answer")
         if "everything" in self.denied:
             raise AccessDeniedError("no login")
+        if "everything" in self.missing:
+            raise TableNotFoundError("no such table: QueueClaims; create the tables with: queue-pipeline install QUEUE")
         return self.held
 
     def peek(self, pipeline):
@@ -174,6 +181,16 @@ def test_a_missing_queue_is_named_with_the_command_that_installs_it_and_the_othe
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
     assert [start.pipeline.name for start in outcome.starts] == ["returns"]
     assert "queue-pipeline install orders" in outcome.said[0]
+
+
+def test_a_database_without_our_tables_is_reported_with_the_command_that_creates_them_until_they_are_there():
+    world = World(waiting={"orders": 1}, missing={"everything"})
+    for _ in range(3):
+        outcome = world.tick(pipeline())
+        assert (outcome.starts, outcome.cursor.database_failures) == ((), 0)
+        assert "QueueClaims" in outcome.said[0] and "queue-pipeline install" in outcome.said[0]
+    world.missing.clear()
+    assert len(world.tick(pipeline()).starts) == 1
 
 
 def test_a_database_that_is_away_is_told_once_and_tried_again_after_growing_waits():
