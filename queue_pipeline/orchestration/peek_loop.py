@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from queue_pipeline.processing.concurrency import Demand, RampUp, backoff_seconds, receivers_to_start, share
+from queue_pipeline.processing.concurrency import Demand, RampUp, receivers_to_start, share
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.backoff import Backoff
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
@@ -20,7 +21,9 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
 )
 
-LONGEST_DATABASE_BACKOFF_SECONDS = 30.0
+DATABASE_BACKOFF = Backoff(first=1.0, longest=30.0)
+RUN_BACKOFF = Backoff(first=5.0, longest=300.0)
+"""Between failed runs; the first failure is tried again at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ def tick(
             cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
         except (DatabaseUnavailableError, TransientDatabaseError, AccessDeniedError) as error:
             failures = cursor.database_failures + 1
-            wait = min(LONGEST_DATABASE_BACKOFF_SECONDS, 2.0 ** min(failures, 10) / 2)
+            wait = DATABASE_BACKOFF.delay(failures)
             cursor = replace(cursor, database_failures=failures, database_retry_at=now() + wait)
             what = "refuses access" if isinstance(error, AccessDeniedError) else "is away"
             reason = f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
@@ -178,7 +181,7 @@ def _decide(
     runs = world.runs(pipeline)
     # What others do says nothing about why runs fail here.
     if runs.failed_in_a_row and runs.last_failure is not None and runs.receivers == runs.elsewhere:
-        left = runs.last_failure + backoff_seconds(runs.failed_in_a_row) - now
+        left = runs.last_failure + RUN_BACKOFF.delay(runs.failed_in_a_row - 1) - now
         if left > 0:
             return (
                 [],
@@ -217,7 +220,7 @@ def _slots(pipeline: QueuePipeline, receivers: int, demand: Demand) -> list[int]
 def _wait_for_database(cursor: Cursor, end: float, now: Callable[[], float], sleep: Callable[[float], None]) -> bool:
     """Sit out the backoff; False when it is longer than the tick."""
     # No longer than any backoff is: the clock may have been set back since.
-    retry_at = min(cursor.database_retry_at, now() + LONGEST_DATABASE_BACKOFF_SECONDS)
+    retry_at = min(cursor.database_retry_at, now() + DATABASE_BACKOFF.longest)
     while now() < retry_at:
         if now() >= end:
             return False

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.orchestration.peek_loop import (
-    LONGEST_DATABASE_BACKOFF_SECONDS,
+    DATABASE_BACKOFF,
     Cursor,
     Peeked,
     Runs,
@@ -204,7 +204,7 @@ def test_a_database_that_is_away_is_told_once_and_tried_again_after_growing_wait
         waits.append(world.elapsed)
         assert outcome.starts == ()
         assert outcome.said == (f"the database is still away after {outcome.cursor.database_failures} tries",)
-    assert waits == [1, 2, 4, 8, 16] + [LONGEST_DATABASE_BACKOFF_SECONDS] * 3
+    assert waits == [1, 2, 4, 8, 16] + [DATABASE_BACKOFF.longest] * 3
 
 
 def test_a_login_that_is_refused_is_told_and_tried_again_later():
