@@ -60,6 +60,9 @@ class Surroundings(Protocol):
     def paused(self) -> set[str]:
         """The names of pipelines that are held."""
 
+    def move_due(self) -> float:
+        """Move delayed messages that are due; returns the seconds until the next look at them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -106,7 +109,6 @@ class Tick:
     starts: Sequence[Start]
     cursor: Cursor
     said: Sequence[str]
-    peeked: Mapping[str, Peeked]
 
 
 def tick(
@@ -125,22 +127,20 @@ def tick(
     end = now() + budget_seconds
     next_peek = {pipeline.name: 0.0 for pipeline in pipelines}
     said: dict[str, str] = {}
-    peeked: dict[str, Peeked] = {}
     if cursor.database_failures and not _wait_for_database(cursor, end, now, sleep):
-        return Tick((), cursor, (_away(cursor),), peeked)
+        return Tick((), cursor, (_away(cursor),))
     while True:
         starts: list[Start] = []
+        ready = [pipeline for pipeline in pipelines if now() >= next_peek[pipeline.name]]
         try:
-            paused = world.paused()
-            for pipeline in pipelines:
-                if now() < next_peek[pipeline.name]:
-                    continue
+            paused = world.paused() if ready else set()
+            for pipeline in ready:
                 next_peek[pipeline.name] = now() + pipeline.peek_delay
                 if pipeline.name in paused:
                     said[pipeline.name] = f"{pipeline.name} is paused"
                     continue
                 try:
-                    found = peeked[pipeline.name] = world.peek(pipeline)
+                    found = world.peek(pipeline)
                 except (QueueNotFoundError, AccessDeniedError) as error:
                     said[pipeline.name] = str(error)
                     continue
@@ -154,15 +154,17 @@ def tick(
             cursor = replace(cursor, database_failures=failures, database_retry_at=now() + wait)
             what = "refuses access" if isinstance(error, AccessDeniedError) else "is away"
             reason = f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
-            return Tick((), cursor, (reason,), peeked)
+            return Tick((), cursor, (reason,))
         except TableNotFoundError as error:
             queues = ", ".join(dict.fromkeys(pipeline.input_queue for pipeline in pipelines))
-            return Tick((), cursor, (f"{queues}: {error}",), peeked)
+            return Tick((), cursor, (f"{queues}: {error}",))
+        # Also when runs are started: they move what is due in their own queues only.
+        due_seconds = world.move_due()
         if starts:
-            return Tick(starts, cursor, tuple(said.values()), peeked)
-        pause = min(next_peek.values(), default=end) - now()
-        if now() + max(pause, 0.0) >= end:
-            return Tick((), cursor, tuple(said.values()), peeked)
+            return Tick(starts, cursor, tuple(said.values()))
+        pause = min(min(next_peek.values(), default=end) - now(), due_seconds)
+        if not pipelines or now() + max(pause, 0.0) >= end:
+            return Tick((), cursor, tuple(said.values()))
         if pause > 0:
             sleep(pause)
 

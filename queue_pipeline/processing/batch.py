@@ -12,7 +12,7 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.batch_context import BatchContext, Retry
-from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report, due_seconds
+from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report
 from queue_pipeline.processing.claimed_batch import ClaimedBatch, read_batch
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executor_batch import ExecutorBatches
@@ -99,13 +99,12 @@ class BatchProcessor:
         errors = self._context.copies(batch.messages.filter(refused), reasons)
         done = batch.messages.filter(pc.invert(refused))
         ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]
-        due = due_seconds(ready)
         if mode in (TransactionMode.UNRELIABLE, TransactionMode.RECEIVE_ONLY):
             self._transport.dispatch_ready(ready)
             ready = []
         if mode is not TransactionMode.UNRELIABLE:
             self._complete(batch, ready, self._context.own_tables(results.tables), errors.marks)
-        return driver_report(batch, errors, clock, due, results, transformed)
+        return driver_report(batch, errors, clock, results, transformed)
 
     def give_up(
         self,
@@ -120,8 +119,7 @@ class BatchProcessor:
             self._transport.dispatch_ready(copies.ready)
         else:
             self._complete(batch, copies.ready, marks=copies.marks)
-        due = due_seconds(copies.ready) if copies.due_seconds is None else copies.due_seconds
-        return driver_report(batch, copies, clock, due)
+        return driver_report(batch, copies, clock)
 
     def _complete(
         self,

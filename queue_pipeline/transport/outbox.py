@@ -29,8 +29,6 @@ class Pile:
     destination: str
     delayed: bool
     messages: int
-    soonest: int | None = None
-    """The shortest delay in milliseconds, where they are delayed."""
 
 
 class Outbox:
@@ -113,8 +111,7 @@ class Outbox:
 def _pile(task: str, number: int, shipment: ReadyShipment) -> Pile:
     ready = shipment.messages
     destination = ready.destination if isinstance(ready.destination, str) else str(ready.destination)
-    soonest = min(ready.milliseconds) if ready.delayed else None
-    return Pile(task, number, destination, ready.delayed, shipment.size, soonest)
+    return Pile(task, number, destination, ready.delayed, shipment.size)
 
 
 def _missing(claim: Claim, what: str) -> StagedLostError:

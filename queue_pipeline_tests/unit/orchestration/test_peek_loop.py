@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -45,6 +46,9 @@ class World:
     capped: bool = False
     peeks: list = field(default_factory=list)
     slept: list = field(default_factory=list)
+    due: list = field(default_factory=list)
+    due_look: float = 30.0
+    looks: list = field(default_factory=list)
 
     def __post_init__(self):
         self.began = self.time
@@ -79,6 +83,11 @@ class World:
         if self.elapsed >= self.at.get(pipeline.name, 0.0):
             return Peeked(self.waiting.get(pipeline.name, 0), self.capped)
         return Peeked(0)
+
+    def move_due(self):
+        self.looks.append(round(self.elapsed, 6))
+        later = [moment for moment in self.due if moment > self.elapsed + 1e-6]
+        return min([*(moment - self.elapsed for moment in later), self.due_look])
 
     def runs(self, pipeline):
         return self.working.get(pipeline.name, Runs())
@@ -174,6 +183,24 @@ def test_a_pipeline_that_is_resumed_during_a_tick_is_answered_in_it():
     outcome = tick([pipeline()], world, Cursor(), now=world.now, sleep=sleep, budget_seconds=BUDGET)
     assert len(outcome.starts) == 1
     assert world.elapsed == pytest.approx(3.0)
+
+
+def test_due_messages_are_looked_at_as_soon_as_the_mover_asks_whatever_the_peeks_wait_for():
+    world = World(due=[0.3, 0.7, 2.2], due_look=0.5)
+    world.tick(pipeline(peek_delay=10.0))
+    assert world.looks[:7] == [0, 0.3, 0.7, 1.2, 1.7, 2.2, 2.7]
+    assert max(later - sooner for sooner, later in pairwise(world.looks)) < 0.501
+    assert world.looks[-1] >= BUDGET - 0.501
+    assert [moment for _, moment in world.peeks] == [0, 10, 20, 30]
+
+
+def test_due_messages_are_moved_before_a_run_is_started_and_not_while_the_database_is_away():
+    world = World(waiting={"orders": 1})
+    assert len(world.tick(pipeline()).starts) == 1
+    assert world.looks == [0]
+    world = World(away=True)
+    world.tick(pipeline())
+    assert world.looks == []
 
 
 def test_a_missing_queue_is_named_with_the_command_that_installs_it_and_the_others_go_on():
