@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from queue_pipeline.processing.destinations import literal_destinations, literal_events
 from queue_pipeline.processing.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event, full_name
@@ -193,16 +192,6 @@ class QueuePipeline(BaseModel):
                 "another mode, or leave travel out"
             )
         self._check_retries()
-        if unknown := sorted(literal_destinations(self.transform) - set(names)):
-            raise ValueError(
-                f"transform: it sends to {', '.join(unknown)}, which is not among output_queues "
-                f"({', '.join(names) or 'none'}); add it there, or correct the name"
-            )
-        if unknown := sorted({full_name(name) for name in literal_events(self.transform)} - set(events)):
-            raise ValueError(
-                f"transform: it publishes {', '.join(unknown)}, which is not among publishes "
-                f"({', '.join(events) or 'none'}); add it there, or correct the name"
-            )
         return self
 
     def _check_retries(self) -> None:
@@ -232,10 +221,6 @@ class QueuePipeline(BaseModel):
     def endpoint_name(self) -> str:
         """What the pipeline calls itself in the headers of what it sends."""
         return self.endpoint or self.input_queue
-
-    def output(self, queue: str) -> Output | None:
-        """The declaration of an output queue."""
-        return next((output for output in self.output_queues if output.queue == queue), None)
 
     @property
     def queues(self) -> tuple[str, ...]:
