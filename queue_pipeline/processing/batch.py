@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -46,7 +47,8 @@ class BatchProcessor:
         self._transport = transport
         self._transformer = transformer
         self._context = BatchContext(pipeline, transport)
-        self._large = ExecutorBatches(self._context, executors) if executors is not None else None
+        self._executors = executors
+        self._by_executors = ExecutorBatches(self._context, executors) if executors is not None else None
 
     def process(self, claim: Claim) -> BatchReport:
         """Read, transform and complete; on an error nothing was written, and the claim is still held.
@@ -54,27 +56,28 @@ class BatchProcessor:
         In the mode `unreliable` the messages are gone once they were read, and in `receive_only` the sends are
         written before the claim is completed: that is what those modes mean.
         """
-        if self.goes_to_executors(claim):
+        if self.goes_to_executors:
             return self.work_by_executors(claim)
         batch = self.read(claim)
         if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
             self.take(batch)
         return self.work(batch)
 
-    def goes_to_executors(self, claim: Claim) -> bool:
-        """Whether a claim is large enough that Spark's executors should read it and stage its results themselves."""
-        if self._large is None:
+    @cached_property
+    def goes_to_executors(self) -> bool:
+        """Whether Spark's executors read the claims of this run and stage their results themselves."""
+        if self._executors is None:
             return False
         shares = self._transport.database.dialect.locks_rows
         return travels_by_executors(
-            self._pipeline, claim, can_travel=self._transport.settings is not None, shares=shares
+            self._pipeline, self._executors.master, can_travel=self._transport.settings is not None, shares=shares
         )
 
     def work_by_executors(self, claim: Claim) -> BatchReport:
         """Have executors transform a claim and stage everything that comes of it, and complete it."""
-        if self._large is None:
+        if self._by_executors is None:
             raise ConfigurationError(f"pipeline {self._pipeline.name}: there are no executors to give a batch to")
-        return self._large.work(claim)
+        return self._by_executors.work(claim)
 
     def read(self, claim: Claim) -> ClaimedBatch:
         """The messages of a claim."""

@@ -18,8 +18,6 @@ SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0
 LONGEST_NAME = 60
 
-EXECUTOR_MESSAGES = 50_000
-EXECUTOR_BYTES = 64 * 1024 * 1024
 
 ConcurrencyPolicy = Literal["pending", "ramp_up", "fixed"]
 Travel = Literal["auto", "driver", "executors"]
@@ -71,13 +69,7 @@ class QueuePipeline(BaseModel):
     batch_messages: int = Field(default=40_000, ge=1, le=1_000_000)
     batch_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=2 * 1024**3)
     travel: Travel = Field(
-        default="auto", description="how batches reach Spark: through the driver, or read and staged by executors"
-    )
-    executor_messages: int = Field(
-        default=EXECUTOR_MESSAGES, ge=1, description="from so many messages on, a batch is left to the executors"
-    )
-    executor_bytes: int = Field(
-        default=EXECUTOR_BYTES, ge=1, description="from so many bytes on, a batch is left to the executors"
+        default="auto", description="how batches reach Spark: through the driver, or by executors; auto: a cluster's"
     )
     max_concurrency: int = Field(default=2, ge=1, le=64, description="batches in work at once, over all runs")
     batches_per_run: int | None = Field(

@@ -69,6 +69,10 @@ class Executors:
         self._transport = transport
         self._spark = spark
 
+    def master(self) -> str | None:
+        """The master of the cluster that Spark runs on, as its configuration names it."""
+        return self._spark().conf.get("spark.master", None)
+
     def stage(self, claim: Claim, sending: Sending) -> StagedResults:
         """Transform a claim and stage the results; on an error nothing stays behind that would ever be sent."""
         with own_errors():
