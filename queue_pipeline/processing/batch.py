@@ -50,19 +50,6 @@ class BatchProcessor:
         self._executors = executors
         self._by_executors = ExecutorBatches(self._context, executors) if executors is not None else None
 
-    def process(self, claim: Claim) -> BatchReport:
-        """Read, transform and complete; on an error nothing was written, and the claim is still held.
-
-        In the mode `unreliable` the messages are gone once they were read, and in `receive_only` the sends are
-        written before the claim is completed: that is what those modes mean.
-        """
-        if self.goes_to_executors:
-            return self.work_by_executors(claim)
-        batch = self.read(claim)
-        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
-            self.take(batch)
-        return self.work(batch)
-
     @cached_property
     def goes_to_executors(self) -> bool:
         """Whether Spark's executors read the claims of this run and stage their results themselves."""

@@ -21,11 +21,6 @@ class RateLimit:
         self._lock = threading.Lock()
 
     @property
-    def failures(self) -> int:
-        """Failed attempts in a row, as far as is known here."""
-        return self._failures
-
-    @property
     def is_on(self) -> bool:
         """Whether one batch at a time is enough."""
         return self._policy.is_limited(self._failures)

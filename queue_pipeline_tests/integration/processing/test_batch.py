@@ -15,6 +15,7 @@ from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
+from queue_pipeline_tests.support.processed import process as process_claim
 from queue_pipeline_tests.support.waiting import eventually
 
 MODES = ("unreliable", "receive_only", "sends_atomic_with_receive", "transaction_scope")
@@ -50,7 +51,7 @@ def declare(**options):
 def process(transport, spark, pipeline, claim=None):
     claim = claim or transport.claim("orders", "me", 1_000)
     transformer, executors = made(transport, spark, pipeline)
-    report = BatchProcessor(pipeline, transport, transformer, executors).process(claim)
+    report = process_claim(BatchProcessor(pipeline, transport, transformer, executors), pipeline, claim)
     assert report.by_executors == (pipeline.travel == "executors")
     assert staged(transport) == 0
     return report
@@ -298,7 +299,7 @@ def test_an_unreadable_batch_needs_no_spark_and_goes_to_the_error_queue(backend,
 
     claim = transport.claim("orders", "me", 10)
     pipeline = declare()
-    report = BatchProcessor(pipeline, transport, SparkTransformer(pipeline, no_spark)).process(claim)
+    report = process_claim(BatchProcessor(pipeline, transport, SparkTransformer(pipeline, no_spark)), pipeline, claim)
     assert [one.error_type for one in report.failed] == ["MessageHeadersUnreadable"]
     assert (transport.peek("error"), transport.peek("orders"), transport.claims.list()) == (1, 0, [])
 
