@@ -44,11 +44,11 @@ def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: objec
         returned = Results(sends=returned)
     if not isinstance(returned, Results):
         raise _wrong(pipeline, f"it returned {type(returned).__name__}; return a DataFrame or Results(...)")
-    if returned.tables and pipeline.transaction_mode is not TransactionMode.TRANSACTION_SCOPE:
+    if returned.tables and pipeline.transaction_mode is TransactionMode.UNRELIABLE:
         raise _wrong(
             pipeline,
-            f"it returned rows for the table {returned.tables[0].table}, which needs transaction_mode="
-            "'transaction_scope', so that they are written together with the sends",
+            f"it returned rows for the table {returned.tables[0].table}, which are written when the batch is "
+            "completed; with transaction_mode 'unreliable' it ends before; choose another mode",
         )
     frames = list(_frames(pipeline, returned))
     outcomes = [_outcomes(pipeline, messages, frame, where, fixed) for frame, where, fixed in frames]

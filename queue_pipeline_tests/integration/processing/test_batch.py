@@ -161,9 +161,10 @@ def create_tables(backend, transport):
     return rows
 
 
-def test_rows_of_the_users_own_tables_are_written_with_the_batch_or_not_at_all(backend, transport, spark):
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "unreliable"])
+def test_rows_of_the_users_own_tables_are_written_with_the_batch_or_not_at_all(backend, transport, spark, mode):
     rows = create_tables(backend, transport)
-    pipeline = declare(transform=totals, transaction_mode="transaction_scope", body_schema="n int")
+    pipeline = declare(transform=totals, transaction_mode=mode, body_schema="n int")
     fill(transport, 2)
     report = process(transport, spark, pipeline)
     assert report.table_rows == 3
@@ -171,7 +172,7 @@ def test_rows_of_the_users_own_tables_are_written_with_the_batch_or_not_at_all(b
     fill(transport, 3)
     nowhere = declare(
         transform=lambda messages: totals(messages),
-        transaction_mode="transaction_scope",
+        transaction_mode=mode,
         body_schema="n int",
         output_queues=["nowhere"],
     )
