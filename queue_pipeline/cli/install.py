@@ -33,7 +33,6 @@ def table_options(command: F) -> F:
     options = (
         click.option("--heap", is_flag=True, help="SQL Server: a heap, as NServiceBus creates since 6.0.1."),
         click.option("--body-string", is_flag=True, help="Add a column that shows the body as text."),
-        click.option("--no-metrics", is_flag=True, help="Leave out the table of completed batches."),
         click.option("--grant-to", type=Text(), metavar="ACCOUNT", help="Let this account send, receive and claim."),
         click.option(
             "--instance",
@@ -60,7 +59,6 @@ def install(
     queues: tuple[str, ...],
     heap: bool,
     body_string: bool,
-    no_metrics: bool,
     grant_to: str | None,
     plain: bool,
     instances: tuple[str, ...],
@@ -71,7 +69,7 @@ def install(
     is named sql://alias/Queue gets the table of NGinn.MessageBus.
     What is already there is left as it is. Only this command needs an account that may create tables.
     """
-    options = InstallOptions(heap, body_string, not no_metrics, grant_to)
+    options = InstallOptions(heap, body_string, grant_to)
     with session.transport() as transport:
         full, bare = _split(transport.book, queues, instances, session.error_queue, plain)
         installed = transport.install(*full, options=options, plain_queues=bare)
@@ -93,7 +91,6 @@ def script(
     queues: tuple[str, ...],
     heap: bool,
     body_string: bool,
-    no_metrics: bool,
     grant_to: str | None,
     plain: bool,
     instances: tuple[str, ...],
@@ -103,7 +100,7 @@ def script(
 
     The names are the real ones. No database is asked.
     """
-    options = InstallOptions(heap, body_string, not no_metrics, grant_to)
+    options = InstallOptions(heap, body_string, grant_to)
     url = session.url()
     chosen = DIALECTS[dialect or _dialect_name(url)]
     catalog = session.catalog or (url.database if url.scheme == "mssql" and chosen.has_catalogs else None)

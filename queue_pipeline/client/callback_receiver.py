@@ -13,14 +13,15 @@ from queue_pipeline.client.settings import CallbackSettings
 from queue_pipeline.client.unmatched import why_unmatched
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.backoff import Backoff
 from queue_pipeline.transport.database import CommitUnknownError
 from queue_pipeline.transport.error_message import error_message
 from queue_pipeline.transport.errors import QueuePipelineError, TransientDatabaseError
 from queue_pipeline.transport.messages import Operation, ReceivedMessage
 from queue_pipeline.transport.transport import QueueTransport
 
-SHORTEST_TROUBLE_DELAY = 1.0
-"""Seconds until the next look after one that failed, unless the circuit breaker of the database asks for more."""
+TROUBLE_BACKOFF = Backoff(first=1.0, longest=10.0)
+"""Between looks that fail."""
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class CallbackReceiver:
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:
-        pause, last, next_look, not_before = self._settings.first_delay, 0.0, 0.0, 0.0
+        pause, last, next_look, not_before, failures = self._settings.first_delay, 0.0, 0.0, 0.0, 0
         while True:
             self._pending.time_out_all()
             with self._changed:
@@ -100,9 +101,10 @@ class CallbackReceiver:
             taken = self._look()
             now = time.monotonic()
             if taken is None:
-                trouble = max(SHORTEST_TROUBLE_DELAY, self._transport.database.breaker.delay_seconds)
-                next_look = not_before = now + trouble
+                failures += 1
+                next_look = not_before = now + TROUBLE_BACKOFF.delay(failures)
                 continue
+            failures = 0
             pause = self._settings.first_delay if taken else self._settings.next_delay(pause)
             if taken >= self._settings.batch:
                 next_look = now

@@ -10,16 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from queue_pipeline.processing.concurrency import Demand, RampUp, backoff_seconds, receivers_to_start, share
+from queue_pipeline.processing.concurrency import Demand, RampUp, receivers_to_start, share
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.backoff import Backoff
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
     QueueNotFoundError,
+    TableNotFoundError,
     TransientDatabaseError,
 )
 
-LONGEST_DATABASE_BACKOFF_SECONDS = 30.0
+DATABASE_BACKOFF = Backoff(first=1.0, longest=30.0)
+RUN_BACKOFF = Backoff(first=5.0, longest=300.0)
+"""Between failed runs; the first failure is tried again at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,9 @@ class Surroundings(Protocol):
 
     def paused(self) -> set[str]:
         """The names of pipelines that are held."""
+
+    def move_due(self) -> float:
+        """Move delayed messages that are due; returns the seconds until the next look at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,6 @@ class Tick:
     starts: Sequence[Start]
     cursor: Cursor
     said: Sequence[str]
-    peeked: Mapping[str, Peeked]
 
 
 def tick(
@@ -121,22 +127,20 @@ def tick(
     end = now() + budget_seconds
     next_peek = {pipeline.name: 0.0 for pipeline in pipelines}
     said: dict[str, str] = {}
-    peeked: dict[str, Peeked] = {}
     if cursor.database_failures and not _wait_for_database(cursor, end, now, sleep):
-        return Tick((), cursor, (_away(cursor),), peeked)
+        return Tick((), cursor, (_away(cursor),))
     while True:
         starts: list[Start] = []
+        ready = [pipeline for pipeline in pipelines if now() >= next_peek[pipeline.name]]
         try:
-            paused = world.paused()
-            for pipeline in pipelines:
-                if now() < next_peek[pipeline.name]:
-                    continue
+            paused = world.paused() if ready else set()
+            for pipeline in ready:
                 next_peek[pipeline.name] = now() + pipeline.peek_delay
                 if pipeline.name in paused:
                     said[pipeline.name] = f"{pipeline.name} is paused"
                     continue
                 try:
-                    found = peeked[pipeline.name] = world.peek(pipeline)
+                    found = world.peek(pipeline)
                 except (QueueNotFoundError, AccessDeniedError) as error:
                     said[pipeline.name] = str(error)
                     continue
@@ -146,16 +150,21 @@ def tick(
             cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
         except (DatabaseUnavailableError, TransientDatabaseError, AccessDeniedError) as error:
             failures = cursor.database_failures + 1
-            wait = min(LONGEST_DATABASE_BACKOFF_SECONDS, 2.0 ** min(failures, 10) / 2)
+            wait = DATABASE_BACKOFF.delay(failures)
             cursor = replace(cursor, database_failures=failures, database_retry_at=now() + wait)
             what = "refuses access" if isinstance(error, AccessDeniedError) else "is away"
             reason = f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
-            return Tick((), cursor, (reason,), peeked)
+            return Tick((), cursor, (reason,))
+        except TableNotFoundError as error:
+            queues = ", ".join(dict.fromkeys(pipeline.input_queue for pipeline in pipelines))
+            return Tick((), cursor, (f"{queues}: {error}",))
+        # Also when runs are started: they move what is due in their own queues only.
+        due_seconds = world.move_due()
         if starts:
-            return Tick(starts, cursor, tuple(said.values()), peeked)
-        pause = min(next_peek.values(), default=end) - now()
-        if now() + max(pause, 0.0) >= end:
-            return Tick((), cursor, tuple(said.values()), peeked)
+            return Tick(starts, cursor, tuple(said.values()))
+        pause = min(min(next_peek.values(), default=end) - now(), due_seconds)
+        if not pipelines or now() + max(pause, 0.0) >= end:
+            return Tick((), cursor, tuple(said.values()))
         if pause > 0:
             sleep(pause)
 
@@ -174,7 +183,7 @@ def _decide(
     runs = world.runs(pipeline)
     # What others do says nothing about why runs fail here.
     if runs.failed_in_a_row and runs.last_failure is not None and runs.receivers == runs.elsewhere:
-        left = runs.last_failure + backoff_seconds(runs.failed_in_a_row) - now
+        left = runs.last_failure + RUN_BACKOFF.delay(runs.failed_in_a_row - 1) - now
         if left > 0:
             return (
                 [],
@@ -213,7 +222,7 @@ def _slots(pipeline: QueuePipeline, receivers: int, demand: Demand) -> list[int]
 def _wait_for_database(cursor: Cursor, end: float, now: Callable[[], float], sleep: Callable[[float], None]) -> bool:
     """Sit out the backoff; False when it is longer than the tick."""
     # No longer than any backoff is: the clock may have been set back since.
-    retry_at = min(cursor.database_retry_at, now() + LONGEST_DATABASE_BACKOFF_SECONDS)
+    retry_at = min(cursor.database_retry_at, now() + DATABASE_BACKOFF.longest)
     while now() < retry_at:
         if now() >= end:
             return False

@@ -9,11 +9,11 @@ import dagster as dg
 
 from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.peek_loop import Cursor, Peeked, Runs, Tick, tick
-from queue_pipeline.orchestration.satellite import Satellite, keep_alive
 from queue_pipeline.orchestration.subscribing import subscribe_once
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.due_mover import RARE_LOOK_SECONDS, DueMover
 from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
 from queue_pipeline.transport.failure_counts import FailureCount
 
@@ -53,10 +53,10 @@ def peek_sensor(
         ),
     )
     def peek_queues(context: dg.SensorEvaluationContext, transport: QueueTransportResource) -> dg.SensorResult:
-        world = _World(context.instance, transport)
         seconds = tick_seconds()
         is_real = bool(pipelines) and seconds > 0 and _is_switched_on(context, status)
-        satellite = keep_alive(transport, pipelines) if is_real else None
+        mover = _mover(transport, pipelines) if is_real else None
+        world = _World(context.instance, transport, mover)
         unsubscribed = subscribe_once(transport, pipelines) if is_real else []
         outcome = tick(
             pipelines,
@@ -70,7 +70,7 @@ def peek_sensor(
         requests = [_run_request(start.pipeline, start.slots, start.waiting) for start in outcome.starts]
         if cursor.database_failures == 1:
             context.log.warning(outcome.said[0])
-        said = [*outcome.said, *_trouble(satellite, outcome), *_news(unsubscribed, outcome)]
+        said = [*outcome.said, *_trouble(mover, outcome), *_news(unsubscribed, outcome)]
         return dg.SensorResult(
             run_requests=requests or None,
             skip_reason=None if requests else dg.SkipReason("; ".join(said) or "there are no pipelines"),
@@ -123,8 +123,11 @@ def tick_seconds() -> float:
 class _World:
     """The real queues and runs."""
 
-    def __init__(self, instance: dg.DagsterInstance, resource: QueueTransportResource) -> None:
+    def __init__(
+        self, instance: dg.DagsterInstance, resource: QueueTransportResource, mover: DueMover | None = None
+    ) -> None:
         self._instance = instance
+        self._mover = mover
         self.database = resource.transport()
         self._waiting: dict[str, int] = {}
         self._failing: dict[str, FailureCount] = {}
@@ -133,6 +136,9 @@ class _World:
         self._waiting = self.database.claims.waiting()
         self._failing = self.database.failures.list()
         return set(self.database.pauses.list())
+
+    def move_due(self) -> float:
+        return self._mover.poll() if self._mover is not None else RARE_LOOK_SECONDS
 
     def peek(self, pipeline: QueuePipeline) -> Peeked:
         """Messages in the queue, and those in batches that nobody holds any more."""
@@ -190,9 +196,14 @@ def _is_switched_on(context: dg.SensorEvaluationContext, declared: dg.DefaultSen
     return False
 
 
-def _trouble(satellite: Satellite | None, outcome: Tick) -> list[str]:
-    """What keeps delayed messages from moving, unless the tick met the same and tells of it."""
-    trouble = satellite.trouble if satellite is not None else None
+def _mover(resource: QueueTransportResource, pipelines: Sequence[QueuePipeline]) -> DueMover:
+    """Moves what is due in the input queues; forwards that fail go to the error queue of their pipeline."""
+    return DueMover((resource.transport(error_queue=each.error_queue), each.input_queue) for each in pipelines)
+
+
+def _trouble(mover: DueMover | None, outcome: Tick) -> list[str]:
+    """What keeps delayed messages from moving, unless the tick met the same and reports it."""
+    trouble = mover.last_error if mover is not None else None
     if trouble is None or any(trouble in told for told in outcome.said):
         return []
     return [f"delayed messages do not move: {trouble}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.batch_context import BatchContext, Retry
-from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report, due_seconds
+from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report
 from queue_pipeline.processing.claimed_batch import ClaimedBatch, read_batch
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executor_batch import ExecutorBatches
@@ -46,35 +47,24 @@ class BatchProcessor:
         self._transport = transport
         self._transformer = transformer
         self._context = BatchContext(pipeline, transport)
-        self._large = ExecutorBatches(self._context, executors) if executors is not None else None
+        self._executors = executors
+        self._by_executors = ExecutorBatches(self._context, executors) if executors is not None else None
 
-    def process(self, claim: Claim) -> BatchReport:
-        """Read, transform and complete; on an error nothing was written, and the claim is still held.
-
-        In the mode `unreliable` the messages are gone once they were read, and in `receive_only` the sends are
-        written before the claim is completed: that is what those modes mean.
-        """
-        if self.goes_to_executors(claim):
-            return self.work_by_executors(claim)
-        batch = self.read(claim)
-        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
-            self.take(batch)
-        return self.work(batch)
-
-    def goes_to_executors(self, claim: Claim) -> bool:
-        """Whether a claim is large enough that Spark's executors should read it and stage its results themselves."""
-        if self._large is None:
+    @cached_property
+    def goes_to_executors(self) -> bool:
+        """Whether Spark's executors read the claims of this run and stage their results themselves."""
+        if self._executors is None:
             return False
         shares = self._transport.database.dialect.locks_rows
         return travels_by_executors(
-            self._pipeline, claim, can_travel=self._transport.settings is not None, shares=shares
+            self._pipeline, self._executors.master, can_travel=self._transport.settings is not None, shares=shares
         )
 
     def work_by_executors(self, claim: Claim) -> BatchReport:
         """Have executors transform a claim and stage everything that comes of it, and complete it."""
-        if self._large is None:
+        if self._by_executors is None:
             raise ConfigurationError(f"pipeline {self._pipeline.name}: there are no executors to give a batch to")
-        return self._large.work(claim)
+        return self._by_executors.work(claim)
 
     def read(self, claim: Claim) -> ClaimedBatch:
         """The messages of a claim."""
@@ -99,13 +89,12 @@ class BatchProcessor:
         errors = self._context.copies(batch.messages.filter(refused), reasons)
         done = batch.messages.filter(pc.invert(refused))
         ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]
-        due = due_seconds(ready)
         if mode in (TransactionMode.UNRELIABLE, TransactionMode.RECEIVE_ONLY):
             self._transport.dispatch_ready(ready)
             ready = []
         if mode is not TransactionMode.UNRELIABLE:
             self._complete(batch, ready, self._context.own_tables(results.tables), errors.marks)
-        return driver_report(batch, errors, clock, due, results, transformed)
+        return driver_report(batch, errors, clock, results, transformed)
 
     def give_up(
         self,
@@ -120,8 +109,7 @@ class BatchProcessor:
             self._transport.dispatch_ready(copies.ready)
         else:
             self._complete(batch, copies.ready, marks=copies.marks)
-        due = due_seconds(copies.ready) if copies.due_seconds is None else copies.due_seconds
-        return driver_report(batch, copies, clock, due)
+        return driver_report(batch, copies, clock)
 
     def _complete(
         self,

@@ -18,7 +18,6 @@ from queue_pipeline.processing.executors.staging import StagedResults
 from queue_pipeline.processing.failed_copies import FailedCopies, FailedMessage
 from queue_pipeline.processing.transforming import Transformed
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.ready import ReadyMessages
 
 SLOWEST_KEPT = 5
 
@@ -44,8 +43,6 @@ class BatchReport:
     """The messages that took longest, with their seconds."""
     delayed: int = 0
     """Messages that failed and are tried again later."""
-    due_seconds: float | None = None
-    """When the first of the delayed messages that it wrote is due, counted from then."""
     by_executors: bool = False
     """Whether Spark's executors read it and staged its results."""
 
@@ -54,7 +51,6 @@ def driver_report(
     batch: ClaimedBatch,
     copies: FailedCopies,
     clock: Clock,
-    due_seconds: float | None,
     results: Transformed | None = None,
     transformed: float = 0.0,
 ) -> BatchReport:
@@ -78,7 +74,6 @@ def driver_report(
         latencies=latencies,
         slowest=_slowest(messages["id"], latencies),
         delayed=copies.delayed,
-        due_seconds=due_seconds,
     )
 
 
@@ -87,7 +82,6 @@ def executors_report(
     results: StagedResults,
     copies: FailedCopies,
     clock: Clock,
-    due_seconds: float | None,
     transformed: float,
 ) -> BatchReport:
     """The same from what executors counted: latencies are quantiles, each standing for its share of the messages."""
@@ -110,7 +104,6 @@ def executors_report(
         latencies=pa.chunked_array([pa.array(latencies)]),
         slowest=slowest[:SLOWEST_KEPT],
         delayed=copies.delayed,
-        due_seconds=due_seconds,
         by_executors=True,
     )
 
@@ -127,12 +120,6 @@ def _slowest(ids: Array, latencies: Array) -> list[tuple[str, float]]:
     table = table.filter(pc.is_valid(table["seconds"]))
     chosen = pc.select_k_unstable(table, SLOWEST_KEPT, [("seconds", "descending")])
     return [(row["id"], row["seconds"]) for row in table.take(chosen).to_pylist()]
-
-
-def due_seconds(ready: Sequence[ReadyMessages]) -> float | None:
-    """When the first of these messages is due, if one is delayed."""
-    soonest = min((min(messages.milliseconds) for messages in ready if messages.delayed and messages.ids), default=None)
-    return None if soonest is None else soonest / 1000
 
 
 def _unreadable(row: Unreadable) -> FailedMessage:

@@ -9,8 +9,6 @@ from queue_pipeline.processing.pipeline import ConcurrencyPolicy
 
 SUCCESSES_TO_GROW = 3
 FAILURES_TO_SHRINK = 3
-LONGEST_BACKOFF_SECONDS = 300.0
-FIRST_BACKOFF_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +74,3 @@ def share(receivers: int, per_run: int) -> list[int]:
     """Receivers distributed over runs: as many in each as it takes."""
     full, rest = divmod(receivers, per_run)
     return [per_run] * full + ([rest] if rest else [])
-
-
-def backoff_seconds(failed_in_a_row: int) -> float:
-    """How long to wait after so many failed runs; the first failure is tried again at once."""
-    if failed_in_a_row < 2:
-        return 0.0
-    return float(min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(failed_in_a_row - 2, 30)))

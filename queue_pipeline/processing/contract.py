@@ -14,6 +14,7 @@ from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.outcomes import (
     OUTCOME,
     OUTCOME_FIELDS,
+    TABLE,
     Append,
     Merge,
     Outcome,
@@ -58,12 +59,8 @@ def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: objec
         returned = Results(sends=returned)
     if not isinstance(returned, Results):
         raise _wrong(pipeline, f"it returned {type(returned).__name__}; return a DataFrame or Results(...)")
-    if returned.tables and pipeline.transaction_mode is not TransactionMode.TRANSACTION_SCOPE:
-        raise _wrong(
-            pipeline,
-            f"it returned rows for the table {returned.tables[0].table}, which needs transaction_mode="
-            "'transaction_scope', so that they are written together with the sends",
-        )
+    if returned.tables:
+        _check_can_write(pipeline)
     together: DataFrame | None = None
     position = 0
     for frame, where, fixed in _frames(pipeline, returned):
@@ -127,7 +124,19 @@ def _count_outcomes(pipeline: QueuePipeline, kind: T.DataType, where: str) -> in
     names = kind.names if isinstance(kind, T.StructType) else []
     if not names or names != [position_name(at) for at in range(len(names))]:
         raise _wrong(pipeline, f"{where}: {OUTCOME} is {kind.simpleString()}; make it with each(send(...), ...)")
+    if any(isinstance(field.dataType, T.StructType) and TABLE in field.dataType.names for field in kind):
+        _check_can_write(pipeline)
     return len(names)
+
+
+def _check_can_write(pipeline: QueuePipeline) -> None:
+    """Rows of own tables are written by the transaction that completes a batch, if there is one."""
+    if pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+        raise _wrong(
+            pipeline,
+            "it returned rows for a table, which are written when the batch is completed; with transaction_mode "
+            "'unreliable' it ends before; choose another mode",
+        )
 
 
 def _with_origin(pipeline: QueuePipeline, origin: T.StructField, where: str) -> Column:

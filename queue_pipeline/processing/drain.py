@@ -9,11 +9,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from queue_pipeline.processing.heartbeat import Heartbeat
-from queue_pipeline.processing.mover import DueMover
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
 from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueuePipelineError
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.receivers import Places
@@ -103,12 +103,13 @@ class Drain:
         idle_since = time.monotonic()
         next_look = 0.0
         pool = ThreadPoolExecutor(self._slots, thread_name_prefix=f"{self._pipeline.name} batch")
-        self._mover.run_once()
-        with self._mover, Heartbeat(self._transport.claims, self._pipeline.lease_seconds, self._places) as heartbeat:
+        with Heartbeat(self._transport.claims, self._pipeline.lease_seconds, self._places) as heartbeat:
             for claim in waiting:
                 heartbeat.hold(claim)
             try:
                 while True:
+                    # Nothing below waits for longer, so that due messages are on time.
+                    pause = min(self._pipeline.peek_delay, self._mover.poll())
                     now = time.monotonic()
                     if self._stopping is None and now >= deadline:
                         self._stopping = Drained(f"max_run_seconds ({self._pipeline.max_run_seconds:g} s) are over")
@@ -120,17 +121,17 @@ class Drain:
                         # The last batch may take long, and nothing more is looked for in the other places.
                         self._places.keep(len(self._in_work))
                     if self._in_work:
-                        waiting[:0] = self._finish_some(heartbeat)
+                        waiting[:0] = self._finish_some(heartbeat, pause)
                         idle_since = time.monotonic()
                     elif self._stopping is not None:
                         return self._stopping
                     elif waiting or time.monotonic() < self._not_before:
-                        time.sleep(max(0.0, min(self._not_before - time.monotonic(), self._pipeline.peek_delay)))
+                        time.sleep(max(0.0, min(self._not_before - time.monotonic(), pause)))
                         idle_since = time.monotonic()
                     elif time.monotonic() - idle_since >= self._pipeline.linger_seconds:
                         return Drained("the queue is empty")
                     else:
-                        time.sleep(min(self._pipeline.peek_delay, LINGER_PEEK_SECONDS))
+                        time.sleep(min(pause, LINGER_PEEK_SECONDS))
             except BaseException:
                 self._on_interrupt()
                 raise
@@ -171,10 +172,10 @@ class Drain:
     def _take(self) -> Claim | None:
         return take_batch(self._pipeline, self._transport, self._owner, self._slots)
 
-    def _finish_some(self, heartbeat: Heartbeat) -> list[Claim]:
-        """Wait for the next attempts to end; returns what is to be tried next, oldest first."""
+    def _finish_some(self, heartbeat: Heartbeat, seconds: float) -> list[Claim]:
+        """Wait some time for the next attempts to end; returns what is to be tried next, oldest first."""
         again: list[Claim] = []
-        done, _ = wait(self._in_work, timeout=self._pipeline.peek_delay, return_when=FIRST_COMPLETED)
+        done, _ = wait(self._in_work, timeout=seconds, return_when=FIRST_COMPLETED)
         for future in done:
             claim, error = self._in_work.pop(future), future.exception()
             if error is None:
@@ -183,9 +184,6 @@ class Drain:
                 for part in attempted.again:
                     heartbeat.hold(part)
                 again += attempted.again
-                for due in (report.due_seconds for report in attempted.reports):
-                    if due is not None:
-                        self._mover.notify(due)
                 if attempted.failure is not None:
                     self._not_before = time.monotonic() + self._limit.pause_seconds
                 self._on_attempt(attempted)

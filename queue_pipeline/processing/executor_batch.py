@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from queue_pipeline.processing.acknowledgement import acknowledgements
 from queue_pipeline.processing.batch_context import BatchContext
-from queue_pipeline.processing.batch_report import BatchReport, Clock, due_seconds, executors_report
+from queue_pipeline.processing.batch_report import BatchReport, Clock, executors_report
 from queue_pipeline.processing.claimed_batch import read_rows
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executors.confirmations import Confirming
@@ -52,9 +52,7 @@ class ExecutorBatches:
             staged=piles,
             marks=errors.marks,
         )
-        soonest = [pile.soonest / 1000 for pile in piles if pile.soonest is not None]
-        due = min([*soonest, *filter(None, [due_seconds(ready)])], default=None)
-        return executors_report(claim, results, errors, clock, due, transformed)
+        return executors_report(claim, results, errors, clock, transformed)
 
     def _confirmed(self, claim: Claim, failed: Sequence[int], started: datetime) -> list[Pile]:
         """The copies for the audit queue: one of every message, so that executors make them."""

@@ -43,12 +43,6 @@ class FailedCopies:
     marks: Sequence[Mark] = ()
     """What becomes of messages of an NGinn queue, of which no copies are made."""
 
-    @property
-    def due_seconds(self) -> float | None:
-        """Until the first of them is tried again, where they are."""
-        waits = [one.retry_milliseconds / 1000 for one in self.marks if one.retry_milliseconds is not None]
-        return min(waits, default=None)
-
 
 class Receiver(Protocol):
     """Who processed messages: a pipeline, or whatever else receives from a queue."""

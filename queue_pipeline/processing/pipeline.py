@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from queue_pipeline.processing.destinations import literal_destinations, literal_events
 from queue_pipeline.processing.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event, full_name
@@ -19,8 +18,6 @@ SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0
 LONGEST_NAME = 60
 
-EXECUTOR_MESSAGES = 50_000
-EXECUTOR_BYTES = 64 * 1024 * 1024
 
 ConcurrencyPolicy = Literal["pending", "ramp_up", "fixed"]
 Travel = Literal["auto", "driver", "executors"]
@@ -72,13 +69,7 @@ class QueuePipeline(BaseModel):
     batch_messages: int = Field(default=40_000, ge=1, le=1_000_000)
     batch_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=2 * 1024**3)
     travel: Travel = Field(
-        default="auto", description="how batches reach Spark: through the driver, or read and staged by executors"
-    )
-    executor_messages: int = Field(
-        default=EXECUTOR_MESSAGES, ge=1, description="from so many messages on, a batch is left to the executors"
-    )
-    executor_bytes: int = Field(
-        default=EXECUTOR_BYTES, ge=1, description="from so many bytes on, a batch is left to the executors"
+        default="auto", description="how batches reach Spark: through the driver, or by executors; auto: a cluster's"
     )
     max_concurrency: int = Field(default=2, ge=1, le=64, description="batches in work at once, over all runs")
     batches_per_run: int | None = Field(
@@ -193,16 +184,6 @@ class QueuePipeline(BaseModel):
                 "another mode, or leave travel out"
             )
         self._check_retries()
-        if unknown := sorted(literal_destinations(self.transform) - set(names)):
-            raise ValueError(
-                f"transform: it sends to {', '.join(unknown)}, which is not among output_queues "
-                f"({', '.join(names) or 'none'}); add it there, or correct the name"
-            )
-        if unknown := sorted({full_name(name) for name in literal_events(self.transform)} - set(events)):
-            raise ValueError(
-                f"transform: it publishes {', '.join(unknown)}, which is not among publishes "
-                f"({', '.join(events) or 'none'}); add it there, or correct the name"
-            )
         return self
 
     def _check_retries(self) -> None:
@@ -232,10 +213,6 @@ class QueuePipeline(BaseModel):
     def endpoint_name(self) -> str:
         """What the pipeline calls itself in the headers of what it sends."""
         return self.endpoint or self.input_queue
-
-    def output(self, queue: str) -> Output | None:
-        """The declaration of an output queue."""
-        return next((output for output in self.output_queues if output.queue == queue), None)
 
     @property
     def queues(self) -> tuple[str, ...]:

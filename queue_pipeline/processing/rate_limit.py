@@ -21,11 +21,6 @@ class RateLimit:
         self._lock = threading.Lock()
 
     @property
-    def failures(self) -> int:
-        """Failed attempts in a row, as far as is known here."""
-        return self._failures
-
-    @property
     def is_on(self) -> bool:
         """Whether one batch at a time is enough."""
         return self._policy.is_limited(self._failures)
@@ -44,11 +39,11 @@ class RateLimit:
             if self._changes == before:
                 self._failures = found.failures if found else 0
 
-    def failed(self, in_a_row: int | None) -> None:
-        """An attempt failed, so many in a row; None where the database does not count them."""
+    def failed(self, in_a_row: int) -> None:
+        """An attempt failed; the database counted this many in a row."""
         with self._lock:
             self._changes += 1
-            self._failures = self._failures + 1 if in_a_row is None else in_a_row
+            self._failures = in_a_row
 
     def succeeded(self) -> None:
         """An attempt succeeded: all receivers go on at full speed."""

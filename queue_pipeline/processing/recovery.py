@@ -92,7 +92,7 @@ class Recovery:
         transformer: Transformer,
         executors: Executors | None = None,
     ) -> None:
-        """With `executors`, large batches are theirs."""
+        """With `executors`, batches may be theirs; see `travel`."""
         self._pipeline = pipeline
         self._policy = pipeline.retries
         self._transport = transport
@@ -116,7 +116,7 @@ class Recovery:
             return self._attempt_unreliable(claim)
         if claim.failures and (told := self._see_to_abandoned(claim)):
             return told
-        batch = None if self.processor.goes_to_executors(claim) else self.processor.read(claim)
+        batch = None if self.processor.goes_to_executors else self.processor.read(claim)
         if suspects := self._came_back(claim, batch):
             # Whoever failed before is suspect: the others need not fail with it.
             return Attempted(again=self._transport.claims.separate(claim, suspects))

@@ -47,6 +47,10 @@ class AttemptSessions:
             with contextlib.suppress(Exception):
                 _end(session)
 
+    def master(self) -> str | None:
+        """The master of the cluster that Spark runs on, as its configuration names it."""
+        return self._base().conf.get("spark.master", None)
+
     def interrupt(self) -> None:
         """Stop what all sessions compute, for a run that is terminated."""
         with self._lock:

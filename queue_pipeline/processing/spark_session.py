@@ -10,7 +10,6 @@ import subprocess
 import sys
 from urllib.parse import urlsplit
 
-from queue_pipeline.processing.call_sites import tell_call_sites_quickly
 from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.spark_setting import master_addresses
 
@@ -20,12 +19,9 @@ OLDEST_JAVA = 17
 
 
 def prepare_environment() -> None:
-    """Let Spark's workers use this Python, by default they take whatever `python3` is on the path; and its client
-    search for nothing that is not there.
-    """
+    """Let Spark's workers use this Python; by default they take whatever `python3` is on the path."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    tell_call_sites_quickly()
 
 
 def check_reachable(config: dict[str, str]) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from queue_pipeline.transport.addressing import AddressBook
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.claim_store import LAST_ROW_VERSION
 from queue_pipeline.transport.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.nginn.reading import read_in_place
@@ -52,18 +51,14 @@ class ClaimReader:
     def read(
         self,
         claim: Claim,
-        first_row_version: int = 0,
-        last_row_version: int = LAST_ROW_VERSION,
         *,
         body: bool = True,
         max_messages: int = DEFAULT_PART_MESSAGES,
         max_bytes: int = DEFAULT_PART_BYTES,
     ) -> Iterator[pa.RecordBatch]:
-        """The messages of a claim in order, or those of a range of row versions; bodies are left out on request."""
+        """The messages of a claim in order; bodies are left out on request."""
         for part in self.parts(claim, max_messages, max_bytes):
-            first, last = max(first_row_version, part.first_row_version), min(last_row_version, part.last_row_version)
-            if first <= last:
-                yield self.read_part(claim, Part(first, last, part.messages, part.bytes), body=body)
+            yield self.read_part(claim, part, body=body)
 
     def read_part(self, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
         """One part as one record batch."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from queue_pipeline.transport.addressing import CLAIMS_TABLE, METRICS_TABLE, AddressBook, ClaimTables, QueueTable
+from queue_pipeline.transport.addressing import CLAIMS_TABLE, AddressBook, ClaimTables
 from queue_pipeline.transport.claim import Claim, ClaimStatus, lost
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import Bounds
@@ -18,13 +18,11 @@ LAST_ROW_VERSION = 2**63 - 1
 
 
 class ClaimStore:
-    """Reads and writes `QueueClaims`, `<queue>.Claimed` and `QueueMetrics`."""
+    """Reads and writes `QueueClaims` and `<queue>.Claimed`."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
         self._book = book
-        self._metrics: QueueTable | None = None
-        self._metrics_missing = False
 
     def tables(self, claim: Claim) -> ClaimTables:
         """The tables that a claim touches."""
@@ -47,12 +45,10 @@ class ClaimStore:
             self.claims_statement("claim_open", claim.queue), (claim.claim_id, claim.queue, claim.owner, *figures)
         )
 
-    def pass_fence(self, transaction: Transaction, claim: Claim) -> int:
-        """End a claim if it is still its holder's; returns for how many milliseconds it was held."""
-        rows = transaction.rows(self.claims_statement("claim_fence", claim.queue), claim.fence)
-        if len(rows) != 1:
+    def pass_fence(self, transaction: Transaction, claim: Claim) -> None:
+        """End a claim if it is still its holder's."""
+        if transaction.count(self.claims_statement("claim_fence", claim.queue), claim.fence) != 1:
             raise lost(claim)
-        return int(rows[0][0])
 
     def release(self, transaction: Transaction, claim: Claim, failures: int = 0) -> None:
         """Clear the owner, so that the next claimer takes it over."""
@@ -138,19 +134,6 @@ class ClaimStore:
         """Messages, bytes and first row version of what is left in a claim."""
         row = transaction.rows(self.statement(tables, "claim_sizes"), (claim_id, 0, LAST_ROW_VERSION))[0]
         return int(row[0]), int(row[1]), int(row[2] or 0)
-
-    def record(self, transaction: Transaction, claim: Claim, sent: int, held_milliseconds: int) -> None:
-        """Keep the figures of a completed claim, where the table for them was installed."""
-        dialect = self._database.dialect
-        if self._metrics is None and not self._metrics_missing:
-            table = self._book.own(METRICS_TABLE)
-            self._metrics_missing = not transaction.rows(dialect.statement("table_exists", queue=table))
-            self._metrics = None if self._metrics_missing else table
-        if self._metrics is None:
-            return
-        figures = (claim.attempt, claim.messages, claim.bytes, sent, held_milliseconds)
-        command = dialect.statement("metrics_record", queue=self._metrics, metrics=self._metrics)
-        transaction.execute(command, (claim.claim_id, claim.queue, claim.owner, *figures))
 
     def waiting(self, transaction: Transaction) -> dict[str, int]:
         """Messages in claims that nobody holds, by queue."""

@@ -26,7 +26,7 @@ from queue_pipeline.transport.claim import (
 from queue_pipeline.transport.claim_store import LAST_ROW_VERSION, ClaimStore
 from queue_pipeline.transport.database import CommitUnknownError, Database, Transaction
 from queue_pipeline.transport.dialect import Bounds
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, TableNotFoundError
+from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
 from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
@@ -143,13 +143,13 @@ class Claims:
         """
         return self._database.run(lambda own: self._store.release_owner(own, owner, int(failed)))
 
-    def fail(self, claim: Claim, error: str) -> tuple[Claim, int | None]:
+    def fail(self, claim: Claim, error: str) -> tuple[Claim, int]:
         """Count a failure of a claim's messages, in the database, where restarts and other receivers find it.
 
         Returns the claim with the new count, and how many attempts on its queue failed in a row; see `FailureCounts`.
         """
 
-        def count_failure(transaction: Transaction) -> tuple[Claim, int | None]:
+        def count_failure(transaction: Transaction) -> tuple[Claim, int]:
             failed = self._store.fail(transaction, claim, error)
             return failed, self._failures.record(transaction, claim.queue, error)
 
@@ -208,7 +208,7 @@ class Claims:
         drop = self._store.statement(tables, "claim_drop")
 
         def finish(transaction: Transaction) -> int:
-            held = self._store.pass_fence(transaction, claim)
+            self._store.pass_fence(transaction, claim)
             if work is not None:
                 work(transaction)
             if not is_nginn(tables.queue):
@@ -219,7 +219,6 @@ class Claims:
             else:
                 transaction.execute(drop, (claim.claim_id,))
             self._outbox.clear(transaction, claim)
-            self._store.record(transaction, claim, sent, held)
             return sent
 
         for _ in range(COMMIT_TRIES):
@@ -318,10 +317,7 @@ class Claims:
 
     def waiting(self) -> dict[str, int]:
         """Messages in claims that nobody holds, by queue: work that waits beside what a peek counts."""
-        try:
-            return self._database.run(self._store.waiting, write=False)
-        except TableNotFoundError:
-            return {}
+        return self._database.run(self._store.waiting, write=False)
 
     def _take_over(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int

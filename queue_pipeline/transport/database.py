@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import random
 import sqlite3
 import sys
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import pyodbc
 
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.circuit_breaker import CircuitBreaker
+from queue_pipeline.transport.backoff import Backoff
 from queue_pipeline.transport.database_url import DatabaseUrl
 from queue_pipeline.transport.dialect import Dialect
 from queue_pipeline.transport.dialects import DIALECTS, OdbcPostgreSql
@@ -33,14 +32,12 @@ from queue_pipeline.transport.faults import Fault, translate
 from queue_pipeline.transport.pool import ConnectionPool
 from queue_pipeline.transport.statements import Command, load_statement
 
-logger = logging.getLogger(__name__)
-
 T = TypeVar("T")
 Connect = Callable[[], Any]
 
 _OWN_ERRORS = (pyodbc.Error, sqlite3.Error)
 TRIES = 6
-_FIRST_PAUSE_SECONDS = 0.02
+_VICTIM_BACKOFF = Backoff(first=0.02, longest=1.0)
 
 
 def driver_errors() -> tuple[type[BaseException], ...]:
@@ -181,12 +178,6 @@ class Database:
         self._dialect = dialect or _dialect_of(url)
         self._pool = ConnectionPool(self._open, self._answers)
         self.shapes = Shapes(self)
-        self.breaker = CircuitBreaker(
-            on_armed=lambda error: logger.warning("%s", error),
-            on_triggered=lambda error: logger.critical("%s is still away: %s", url, error),
-            on_disarmed=lambda: logger.info("%s is back", url),
-        )
-        """Tells loops how long to wait while the database is away; deadlocks never arm it."""
         self._catalog: str | None = url.database if url.scheme == "mssql" else None
 
     @property
@@ -236,7 +227,6 @@ class Database:
 
     def run(self, work: Callable[[Transaction], T], *, write: bool = True) -> T:
         """Do `work` in a transaction of its own, again from the start when the database picked it as a victim."""
-        pause = _FIRST_PAUSE_SECONDS
         for attempt in range(1, TRIES + 1):
             try:
                 with self.transaction(write=write) as transaction:
@@ -244,8 +234,7 @@ class Database:
             except (TransientDatabaseError, LayoutChangedError):
                 if attempt == TRIES:
                     raise
-            time.sleep(pause * random.uniform(0.5, 1.5))
-            pause *= 2
+            time.sleep(_VICTIM_BACKOFF.delay(attempt) * random.uniform(0.5, 1.5))
         raise AssertionError("unreachable")
 
     def enlist(self, connection: Any) -> Transaction:
@@ -269,10 +258,7 @@ class Database:
                 connection = self._connect()
                 self._start_session(connection)
         except driver_errors() as error:
-            failure = self._cannot_connect(error)
-            self.breaker.failure(failure)
-            raise failure from None
-        self.breaker.success()
+            raise self._cannot_connect(error) from None
         return connection
 
     def _start_session(self, connection: Any) -> None:

@@ -43,12 +43,12 @@ class DelayedMover:
         self._book = book
         self._forwarder = forwarder
 
-    def move_due(self, queue: QueueTable, batch: int = DEFAULT_MOVE_BATCH) -> int:
-        """Move everything that is due now, in batches of one transaction each; returns how many."""
+    def move_due(self, queue: QueueTable, batch: int = DEFAULT_MOVE_BATCH, *, once: bool = False) -> int:
+        """Move everything that is due now, or `once` one batch, in one transaction per batch; returns how many."""
         if batch < 1:
             raise ConfigurationError(f"queue {queue}: a batch of {batch} delayed messages; ask for at least one")
         if is_nginn(queue):
-            return self._nginn.move_due(queue, batch)
+            return self._nginn.move_due(queue, batch, once=once)
         total, straight = 0, True
         while True:
             move = functools.partial(self._move, queue=queue, batch=batch, straight=straight)
@@ -60,7 +60,7 @@ class DelayedMover:
                 straight = False
                 continue
             total += moved
-            if found < batch:
+            if once or found < batch:
                 return total
 
     def next_due_seconds(self, queue: QueueTable) -> float | None:

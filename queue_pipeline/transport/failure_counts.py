@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from queue_pipeline.transport.addressing import FAILURES_TABLE, AddressBook
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.errors import DuplicateKeyError, TableNotFoundError
+from queue_pipeline.transport.errors import DuplicateKeyError
 from queue_pipeline.transport.statements import Command
 
 LONGEST_ERROR = 1_000
@@ -28,23 +28,17 @@ class FailureCount:
 
 
 class FailureCounts:
-    """Records, lists and clears; a database that an older version installed has no table for it, and counts nothing."""
+    """Records, lists and clears."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
         self._book = book
-        self._installed: bool | None = None
 
-    def record(self, transaction: Transaction, queue: str, error: str) -> int | None:
-        """Count a failed attempt in the caller's transaction; returns how many there are in a row, where they count."""
-        if self._installed is None:
-            exists = self._database.dialect.statement("table_exists", queue=self._book.own(FAILURES_TABLE))
-            self._installed = bool(transaction.rows(exists))
-        if not self._installed:
-            return None
+    def record(self, transaction: Transaction, queue: str, error: str) -> int:
+        """Count a failed attempt in the caller's transaction; returns how many there are in a row."""
         return int(transaction.rows(self._statement("failures_record"), (queue, error[:LONGEST_ERROR]))[0][0])
 
-    def add(self, queue: str, error: str) -> int | None:
+    def add(self, queue: str, error: str) -> int:
         """Count a failed attempt in a transaction of its own."""
         return self.beside(lambda own: self.record(own, queue, error))
 
@@ -57,18 +51,11 @@ class FailureCounts:
 
     def clear(self, queue: str) -> None:
         """Forget a queue's failures: something succeeded."""
-        if self._installed is not False:
-            try:
-                self._database.run(lambda own: own.execute(self._statement("failures_clear"), (queue,)))
-            except TableNotFoundError:
-                self._installed = False
+        self._database.run(lambda own: own.execute(self._statement("failures_clear"), (queue,)))
 
     def list(self) -> dict[str, FailureCount]:
         """Queues that fail, by canonical address."""
-        try:
-            rows = self._database.run(lambda own: own.rows(self._statement("failures_list")), write=False)
-        except TableNotFoundError:
-            return {}
+        rows = self._database.run(lambda own: own.rows(self._statement("failures_list")), write=False)
         return {
             queue: FailureCount(queue, failures, milliseconds / 1000, error)
             for queue, failures, milliseconds, error in rows

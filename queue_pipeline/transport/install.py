@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import (
     CLAIMS_TABLE,
     DELAYED_SUFFIX,
     FAILURES_TABLE,
-    METRICS_TABLE,
     OUTBOX_TABLE,
     PAUSES_TABLE,
     RECEIVERS_TABLE,
@@ -33,7 +32,6 @@ class InstallOptions:
 
     heap: bool = False
     body_string: bool = False
-    metrics: bool = True
     grant_to: str | None = None
 
 
@@ -45,9 +43,6 @@ class Step:
     commands: tuple[Command, ...]
     body_string: tuple[Command, Command] | None = None
     """The statement that adds the body as text, and the one that tells whether that was done already."""
-    upgrade: tuple[Command, Command] | None = None
-    """The statement that brings a table of an older version up to date, or makes room for a new one, and the one that
-    tells whether that was done; the commands are run after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +95,12 @@ def steps(
         ("receivers", RECEIVERS_TABLE),
         ("subscriptions", SUBSCRIPTIONS_TABLE),
     ]
-    if options.metrics:
-        shared.append(("metrics", METRICS_TABLE))
     for key, name in shared:
         table = book.subscriptions if key == "subscriptions" else book.own(name)
         index = dialect.quote(f"{name}_Queue")
         names: dict[str, QueueTable | str] = {key: table, f"{key}_index": index}
         create = dialect.statement(f"create_{key}", **names)
-        step = _step(dialect, table, create, options)
-        if key in ("claims", "outbox"):
-            upgrade, done = (dialect.statement(f"upgrade_{key}{end}", **{key: table}) for end in ("", "_done"))
-            step = replace(step, upgrade=(upgrade, done))
-        made.append(step)
+        made.append(_step(dialect, table, create, options))
     return made
 
 
@@ -159,8 +148,6 @@ class Installer:
                 commands = list(step.commands)
                 if step.body_string is not None and (created or not transaction.rows(step.body_string[1])):
                     commands.append(step.body_string[0])
-                if step.upgrade is not None and not created and not transaction.rows(step.upgrade[1]):
-                    commands.insert(0, step.upgrade[0])
                 for command in commands:
                     for statement in self._database.dialect.split_script(command.text):
                         transaction.execute(Command(statement, step.table.canonical))

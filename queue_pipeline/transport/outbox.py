@@ -13,7 +13,7 @@ from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, Addr
 from queue_pipeline.transport.claim import Claim, lost
 from queue_pipeline.transport.database import Database, Transaction
 from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
-from queue_pipeline.transport.errors import StagedLostError, TableNotFoundError
+from queue_pipeline.transport.errors import StagedLostError
 from queue_pipeline.transport.messages import new_row_ids
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
@@ -32,8 +32,6 @@ class Pile:
     destination: str
     delayed: bool
     messages: int
-    soonest: int | None = None
-    """The shortest delay in milliseconds, where they are delayed."""
 
 
 class Outbox:
@@ -98,10 +96,7 @@ class Outbox:
     def sweep(self) -> int:
         """Drop what was staged for claims that are no more, as by a task that outlived its claim."""
         command = self._statement("outbox_sweep", None)
-        try:
-            return self._database.run(lambda own: own.count(command))
-        except TableNotFoundError:
-            return 0
+        return self._database.run(lambda own: own.count(command))
 
     def deliver(self, transaction: Transaction, claim: Claim, piles: Sequence[Pile]) -> int:
         """Move piles to their queues, in the transaction that completes their claim; returns how many messages."""
@@ -138,8 +133,7 @@ class Outbox:
 def _pile(task: str, number: int, shipment: ReadyShipment) -> Pile:
     ready = shipment.messages
     destination = ready.destination if isinstance(ready.destination, str) else str(ready.destination)
-    soonest = min(ready.milliseconds) if ready.delayed else None
-    return Pile(task, number, destination, ready.delayed, shipment.size, soonest)
+    return Pile(task, number, destination, ready.delayed, shipment.size)
 
 
 def _missing(claim: Claim, what: str) -> StagedLostError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from queue_pipeline.transport.addressing import PAUSES_TABLE, AddressBook
 from queue_pipeline.transport.database import Database
-from queue_pipeline.transport.errors import ConfigurationError, TableNotFoundError
+from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.statements import Command
 
 LONGEST_NAME = 200
@@ -42,12 +42,9 @@ class Pauses:
         return self._database.run(lambda own: own.count(command, (name,))) == 1
 
     def list(self) -> dict[str, Pause]:
-        """Everything that is paused, by name; nothing where an older version installed no table for it."""
+        """Everything that is paused, by name."""
         command = self._statement("pause_list")
-        try:
-            rows = self._database.run(lambda own: own.rows(command), write=False)
-        except TableNotFoundError:
-            return {}
+        rows = self._database.run(lambda own: own.rows(command), write=False)
         return {name: Pause(name, milliseconds / 1000, by, reason) for name, milliseconds, by, reason in rows}
 
     def _statement(self, name: str) -> Command:

@@ -17,7 +17,7 @@ _LONGEST_TIME_TO_LIVE = round(LONGEST_TIME_TO_LIVE.total_seconds() * 1000)
 class ReadyMessages:
     """Messages for one queue as columns, ready to be stored: results by the million need no object each.
 
-    `headers` is the JSON text of each; that of delayed messages has to carry `Sender.forward_destination`.
+    `headers` is the JSON text of each; that of delayed messages has to carry where they go once they are due.
     """
 
     destination: Destination

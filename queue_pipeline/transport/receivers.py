@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from queue_pipeline.transport.addressing import RECEIVERS_TABLE, AddressBook, QueueTable
 from queue_pipeline.transport.claim import check_lease, check_owner
 from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError, TableNotFoundError
+from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError
 from queue_pipeline.transport.statements import Command
 
 TRIES = 5
@@ -36,7 +36,7 @@ class Receiver:
 
 
 class Receivers:
-    """Take, renew, release and list; where an older version installed no table for it, everybody gets what they ask."""
+    """Take, renew, release and list."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
@@ -72,12 +72,10 @@ class Receivers:
                 # Two were the first ever on this queue, on a server without range locks.
                 if attempt == TRIES:
                     raise
-            except TableNotFoundError:
-                return wanted
         raise AssertionError("unreachable")
 
-    def renew(self, queue: QueueTable, owner: str, lease_seconds: float) -> int | None:
-        """Hold an owner's places for longer; returns how many it still has, None where places are not counted."""
+    def renew(self, queue: QueueTable, owner: str, lease_seconds: float) -> int:
+        """Hold an owner's places for longer; returns how many it still has."""
         check_lease(queue.canonical, lease_seconds)
         values = (round(lease_seconds * 1000), queue.canonical, owner)
         return self._count("receivers_renew", *values)
@@ -88,7 +86,7 @@ class Receivers:
 
     def release_owner(self, owner: str) -> int:
         """Give back every place that an owner still has, in all queues, after its run ended; returns how many."""
-        return self._count("receivers_release_owner", owner) or 0
+        return self._count("receivers_release_owner", owner)
 
     def held(self, queue: QueueTable) -> dict[str, int]:
         """How many places of a queue each owner has."""
@@ -98,18 +96,12 @@ class Receivers:
         """Everybody at work on a queue, or on all; those whose lease ran out are not."""
         address = queue.canonical if queue else ""
         command = self._statement("receivers_list")
-        try:
-            rows = self._database.run(lambda own: own.rows(command, (address, address)), write=False)
-        except TableNotFoundError:
-            return []
+        rows = self._database.run(lambda own: own.rows(command, (address, address)), write=False)
         return [Receiver(queue, owner, places, milliseconds / 1000) for queue, owner, places, milliseconds in rows]
 
-    def _count(self, name: str, *values: object) -> int | None:
+    def _count(self, name: str, *values: object) -> int:
         command = self._statement(name)
-        try:
-            return self._database.run(lambda own: own.count(command, values))
-        except TableNotFoundError:
-            return None
+        return self._database.run(lambda own: own.count(command, values))
 
     def _statement(self, name: str) -> Command:
         return self._database.dialect.statement(name, receivers=self._book.own(RECEIVERS_TABLE))
@@ -161,8 +153,7 @@ class Places:
             if not self._held:
                 return
             now, before = time.monotonic(), self._held
-            still = self._receivers.renew(self._queue, self._owner, self._lease)
-            self._note(before if still is None else still, now)
+            self._note(self._receivers.renew(self._queue, self._owner, self._lease), now)
             if self._held < before:
                 logger.warning(
                     "%d of %d places of %s were lost: their lease ran out", before - self._held, before, self._queue

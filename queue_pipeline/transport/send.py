@@ -146,10 +146,6 @@ class Sender:
         table = self._book.resolve(destination)
         return self._delayed_table(table) if delayed else table
 
-    def forward_destination(self, destination: Destination) -> str:
-        """What the forwarding header of a delayed message says: where it goes once it is due."""
-        return self._book.resolve(destination).canonical
-
     def _deliver(self, shipments: list[Shipment], transaction: Transaction | None) -> int:
         if transaction is not None or count(shipments) <= FEW:
             for shipment in shipments:

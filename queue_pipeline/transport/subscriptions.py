@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,10 +24,9 @@ from queue_pipeline.transport.errors import (
 from queue_pipeline.transport.event import check_width, full_name
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.statements import Command
-from queue_pipeline.transport.subscriber_cache import SubscriberCache
 
 CACHE_SECONDS = 5.0
-"""For so long it is believed who subscribed: a new subscriber may miss the events of that time."""
+"""How long an answer to "who subscribed?" is used again: a new subscriber may miss the events of that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,36 @@ class Subscription:
     queue: str
 
 
+class KnownSubscribers:
+    """Addresses by the topics that were asked for, known for a few seconds; safe to use from several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: dict[frozenset[str], tuple[float, tuple[str, ...]]] = {}
+        self._changes = 0
+
+    def get(self, topics: frozenset[str], load: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """The addresses, known or loaded; an error of `load` is not remembered."""
+        with self._lock:
+            known, changes = self._known.get(topics), self._changes
+        if known is not None and self._clock() < known[0]:
+            return known[1]
+        found = load()
+        with self._lock:
+            # Not if something changed meanwhile: the answer may be from before.
+            if changes == self._changes:
+                self._known[topics] = (self._clock() + CACHE_SECONDS, found)
+        return found
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Drop what is known of these topics."""
+        changed = set(topics)
+        with self._lock:
+            self._changes += 1
+            self._known = {known: value for known, value in self._known.items() if not known & changed}
+
+
 class Subscriptions:
     """Subscribe, unsubscribe, list and find subscribers; each on a connection of its own, committed at once."""
 
@@ -45,12 +75,11 @@ class Subscriptions:
         self,
         database: Database,
         book: AddressBook,
-        cache_seconds: float = CACHE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._book = book
-        self._cache = SubscriberCache(cache_seconds, clock)
+        self._cache = KnownSubscribers(clock)
 
     @property
     def table(self) -> QueueTable:

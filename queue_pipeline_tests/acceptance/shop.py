@@ -116,12 +116,6 @@ class Shop:
         rows = self.sql("SELECT country, CAST(day AS text), orders, revenue FROM order_totals")
         return {(row[0], row[1]): (row[2], row[3]) for row in rows}
 
-    def completed(self, claim_id: str) -> tuple[int, str]:
-        """The attempt at which a batch was completed, and by whom."""
-        rows = self.sql('SELECT attempt, owner FROM "QueueMetrics" WHERE claim_id = CAST(? AS uuid)', (claim_id,))
-        ((attempt, owner),) = rows
-        return attempt, owner
-
     @contextmanager
     def locked_totals(self) -> Iterator[None]:
         """Hold the table that the completion of a batch writes to."""

@@ -35,7 +35,7 @@ def test_failed_orders_that_are_sent_back_are_processed_again(shop: Shop, dagste
 
 
 def test_a_delayed_message_arrives_without_a_run(shop: Shop, dagster: Dagster) -> None:
-    """Moved by the satellite of the code server straight to its destination, though the pipeline stands still."""
+    """Moved by the ticks of the peek sensor straight to its destination, though the pipeline stands still."""
     settle(shop, dagster)
     shop.transport.install(plain_queues=["later"])
     shop.transport.pauses.pause("orders", by="the tests")

@@ -254,7 +254,7 @@ def test_messages_with_unreadable_headers_leave_a_claim_byte_for_byte(transport,
     assert is_empty(transport, backend)
 
 
-def test_a_claim_is_read_in_bounded_parts_and_by_range(transport, claims, orders):
+def test_a_claim_is_read_in_bounded_parts(transport, claims, orders):
     send(transport, 100, size=100)
     claim = claims.claim(orders, "me", 100)
     reader = transport.claim_reader
@@ -262,31 +262,11 @@ def test_a_claim_is_read_in_bounded_parts_and_by_range(transport, claims, orders
     assert [part.messages for part in parts] == [30, 30, 30, 10]
     assert sum(part.bytes for part in parts) == claim.bytes
     assert all(part.bytes < 2100 for part in reader.parts(claim, max_bytes=2000))
-    middle = list(reader.read(claim, parts[1].first_row_version, parts[2].last_row_version, max_messages=25))
+    middle = [reader.read_part(claim, part) for part in parts[1:3]]
     assert [int(body) for batch in middle for body in batch.column("body").to_pylist()] == list(range(30, 90))
     for batch in reader.read(claim, body=False):
         assert batch.column("body").null_count == batch.num_rows
         assert batch.column("headers").null_count == 0
-
-
-def test_a_completed_claim_leaves_its_figures(transport, backend, claims, orders):
-    send(transport, 3)
-    claim = claims.claim(orders, "the run", 10)
-    claims.complete(claim, [Operation("orders", new_message("a"))])
-    table = transport.book.own("QueueMetrics").qualified
-    columns = "queue, owner, attempt, messages, sent"
-    (row,) = backend.sql(transport, f"SELECT {columns} FROM {table}")
-    assert tuple(row) == (orders.canonical, "the run", 1, 3, 1)
-
-
-def test_claims_work_without_the_table_for_figures(backend):
-    from queue_pipeline.transport import InstallOptions
-
-    transport = backend.transport()
-    transport.install("orders", options=InstallOptions(metrics=False))
-    send(transport, 1)
-    claim = transport.claims.claim(transport.resolve("orders"), "me", 1)
-    assert transport.claims.complete(claim) == 0
 
 
 def test_a_commit_whose_answer_was_lost_is_looked_up_not_repeated(transport, claims, orders, monkeypatch):

@@ -14,6 +14,7 @@ from queue_pipeline.client import CallbackSettings, ClientClosedError, QueueClie
 from queue_pipeline.client import callback_receiver as receiving
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.backoff import Backoff
 from queue_pipeline.transport.database import CommitUnknownError
 from queue_pipeline.transport.errors import (
     AddressError,
@@ -308,7 +309,7 @@ def test_a_callback_asks_again_without_waiting(transport, make):
 
 
 def test_a_database_that_is_away_costs_the_requests_of_that_time_and_no_more(transport, make, monkeypatch, caplog):
-    monkeypatch.setattr(receiving, "SHORTEST_TROUBLE_DELAY", 0.01)
+    monkeypatch.setattr(receiving, "TROUBLE_BACKOFF", Backoff(0.01, 0.01))
     client = make()
     waiting = client.submit("orders", "before", 60)
     looked = threading.Event()
@@ -332,7 +333,7 @@ def test_a_database_that_is_away_costs_the_requests_of_that_time_and_no_more(tra
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_commit_of_which_nobody_knows_loses_no_reply(transport, make, monkeypatch, committed):
-    monkeypatch.setattr(receiving, "SHORTEST_TROUBLE_DELAY", 0.01)
+    monkeypatch.setattr(receiving, "TROUBLE_BACKOFF", Backoff(0.01, 0.01))
     client = make()
     receive, broken = transport.receive, []
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.processing.mover import DueMover
 from queue_pipeline.transport import TransactionMode, new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
@@ -295,24 +295,29 @@ def test_a_message_of_another_process_arrives_while_a_mover_watches(transport, b
     """AS-08: whoever stored it, and whatever else waits; the mover looks twice a second."""
     transport.send("orders", new_message("tomorrow", delay=timedelta(days=1)))
     started = time.monotonic()
-    with DueMover([(backend.transport(), "orders")]) as mover:
-        eventually(lambda: mover.is_running)
-        store(transport, backend, "{}", b"soon", milliseconds=300)
-        eventually(lambda: transport.peek("orders"))
+    mover = DueMover([(backend.transport(), "orders")])
+    mover.poll()
+    store(transport, backend, "{}", b"soon", milliseconds=300)
+
+    def arrived():
+        assert mover.poll() <= 0.5
+        return transport.peek("orders")
+
+    eventually(arrived)
     assert time.monotonic() - started >= 0.3
     assert [shown.body for shown in transport.show("orders")] == [b"soon"]
-    assert (mover.moved, mover.last_error, mover.is_running) == (1, None, False)
+    assert (mover.moved, mover.last_error) == (1, None)
 
 
 def test_a_mover_looks_twice_a_second_and_when_the_next_message_is_due(transport):
     """AS-08: a long delay does not hide a shorter one that is stored later."""
     mover = DueMover([(transport, "orders")])
     transport.send("orders", new_message("tomorrow", delay=timedelta(days=1)))
-    assert 0 < mover.run_once() <= 0.5
+    assert 0 < mover.poll() <= 0.5
     transport.send("orders", new_message("soon", delay=timedelta(seconds=2)))
 
     def moved():
-        assert mover.run_once() <= 0.5
+        assert mover.poll() <= 0.5
         return mover.moved
 
     assert eventually(moved) == 1
@@ -323,5 +328,5 @@ def test_a_mover_passes_over_queues_without_a_delayed_table(transport, backend):
     transport.install(plain_queues=["plain"])
     transport.send("orders", new_message("x", delay=timedelta(seconds=-1)))
     mover = DueMover([(transport, "plain"), (transport, "missing"), (transport, "orders")])
-    mover.run_once()
+    mover.poll()
     assert (mover.moved, mover.last_error) == (1, None)

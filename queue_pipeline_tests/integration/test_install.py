@@ -30,37 +30,10 @@ def test_what_belongs_to_a_queue_is_created_with_it(backend):
     transport = backend.transport()
     made = transport.install("orders")
     shared = ["QueueClaims", "QueueOutbox", "QueuePauses", "QueueFailures", "QueueReceivers"]
-    shared += ["SubscriptionRouting", "QueueMetrics"]
+    shared += ["SubscriptionRouting"]
     expected = ["orders", "orders.Delayed", "orders.Claimed", "error", *shared]
     assert [installed.table for installed in made] == [transport.book.own(name).canonical for name in expected]
     assert all(installed.created for installed in made)
-
-
-def test_a_table_of_claims_from_an_earlier_version_gets_what_it_lacks(backend):
-    """And what it holds stays: claims that were taken before go on after."""
-    if backend.is_babelfish:
-        pytest.skip("Babelfish drops no column that has a default")
-    transport = backend.transport()
-    transport.install("orders")
-    transport.send("orders", new_message("1"))
-    claim = transport.claim("orders", "before", 10)
-    table = transport.book.own("QueueClaims").qualified
-    columns = (
-        ("begun", "failures", "last_error") if backend.name == "postgresql" else ("Begun", "Failures", "LastError")
-    )
-    with transport.transaction() as transaction:
-        if backend.name == "sqlserver":
-            for (name,) in transaction.rows(
-                "SELECT name FROM sys.default_constraints WHERE parent_object_id = OBJECT_ID(?)", (table,)
-            ):
-                transaction.execute(f"ALTER TABLE {table} DROP CONSTRAINT [{name}]")
-        for column in columns:
-            transaction.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    made = backend.transport()
-    assert not any(installed.created for installed in made.install("orders"))
-    assert not any(installed.created for installed in made.install("orders"))
-    assert made.claims.fail(claim, "later")[0].failures == 1
-    assert [(one.claim_id, one.last_error) for one in made.claims.list()] == [(claim.claim_id, "later")]
 
 
 def test_concurrent_installers_do_not_collide(backend):

@@ -66,7 +66,7 @@ def legal(backend: Backend, name: str) -> str:
     longest = {"postgresql": 47, "sqlserver": 119}.get(backend.name, 1_000)
     name = name.encode()[:longest].decode(errors="ignore")
     assume(name.strip())
-    assume(name.lower() not in ("error", "queueclaims", "queueoutbox", "queuemetrics"))
+    assume(name.lower() not in ("error", "queueclaims", "queueoutbox"))
     assume(not name.lower().startswith("sqlite_"))
     return name
 

@@ -92,8 +92,7 @@ def test_ready_messages_are_stored_as_messages_are(transport, backend):
 def test_delayed_ready_messages_wait_as_delayed_messages_do(transport, backend):
     transport.install("plain", "columns")
     transport.send("plain", DELAYED)
-    forward_to = transport.sender.forward_destination("plain")
-    assert forward_to == transport.resolve("plain").canonical
+    forward_to = transport.resolve("plain").canonical
     assert transport.dispatch_ready([ready("columns", DELAYED, forward_to=forward_to)]) == 4
     plain, columns = (transport.book.sibling(transport.resolve(name), "Delayed") for name in ("plain", "columns"))
     assert_alike(stored(transport, backend, columns, "due"), stored(transport, backend, plain, "due"))
@@ -105,7 +104,7 @@ def test_a_delayed_ready_message_arrives_where_it_is_for(backend):
     transport = backend.transport(endpoint="orders")
     transport.install("orders", "billing")
     late = [new_message("late", delay=timedelta(seconds=-1))]
-    transport.dispatch_ready([ready("billing", late, forward_to=transport.sender.forward_destination("billing"))])
+    transport.dispatch_ready([ready("billing", late, forward_to=transport.resolve("billing").canonical)])
     assert transport.delayed.move_due(transport.resolve("orders")) == 1
     assert transport.claim("orders", "me", 10) is None
     (shown,) = transport.show("billing")

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.transport import InstallOptions, new_message
-from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError
+from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, TableNotFoundError
 from queue_pipeline.transport.receivers import Places
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.command_line import CommandLine
@@ -355,17 +355,16 @@ def clock(monkeypatch):
 # --- installations -----------------------------------------------------------------------------------------
 
 
-def test_where_an_older_version_installed_no_table_nobody_is_bounded(transport, backend, orders, take):
+def test_a_missing_table_is_an_error_that_says_how_to_create_it(transport, backend, orders, take):
     backend.sql(transport, f"DROP TABLE {table_of(transport)}")
-    assert (take("a", 2), take("b", 5)) == (2, 5)
-    assert transport.receivers.renew(orders, "a", LEASE) is None
-    transport.receivers.release(orders, "a")
-    assert (transport.receivers.release_owner("a"), transport.receivers.list()) == (0, [])
-    held = mine(transport)
-    assert held.take(2) == 2
-    held.renew()
-    held.keep(1)
-    assert (held.held, held.take(2)) == (1, 2)
+    for act in (
+        lambda: take("a", 2),
+        lambda: transport.receivers.renew(orders, "a", LEASE),
+        lambda: transport.receivers.release_owner("a"),
+        lambda: transport.receivers.list(),
+    ):
+        with pytest.raises(TableNotFoundError, match=r"(?i)queuereceivers.*: queue-pipeline install QUEUE"):
+            act()
     assert any(installed.created for installed in transport.install("orders"))
     assert (take("a", 2), take("b", 2)) == (2, 0)
 

@@ -114,7 +114,7 @@ def test_of_many_who_subscribe_at_once_nobody_fails_and_each_is_there_once(trans
     assert [one.endpoint for one in transport.subscriptions.list()] == sorted(set(names))
 
 
-def test_an_older_installation_sends_as_ever_and_says_how_to_get_the_table(transport, backend):
+def test_without_the_table_sending_works_and_publishing_says_how_to_create_it(transport, backend):
     backend.sql(transport, f"DROP TABLE {transport.subscriptions.table.qualified}")
     transport.send("orders", new_message("{}"))
     for act in (

@@ -33,9 +33,9 @@ def switch(instance, status, *, repository="__repository__"):
     (instance.update_instigator_state if known else instance.add_instigator_state)(state)
 
 
-def ticked(backend, instance, *, autostart=False, repository=None, **options):
+def ticked(backend, instance, *, autostart=False, repository=None, declared=None, **options):
     """Evaluate the sensor once; returns what it says."""
-    definitions = build_definitions([pipelines.declare(**options)], autostart=autostart)
+    definitions = build_definitions(declared or [pipelines.declare(**options)], autostart=autostart)
     sensor = next(sensor for sensor in definitions.sensors if sensor.name == "peek_queues")
     database = QueueTransportResource(database=backend.url, default_schema=backend.schema)
     context = dg.build_sensor_context(

@@ -34,6 +34,7 @@ from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.delayed import DelayedMover
 from queue_pipeline.transport.failure_counts import FailureCounts
+from queue_pipeline.transport.outbox import Outbox
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.transport import QueueTransport
@@ -55,7 +56,7 @@ STEPS = (
     *(
         f"{completion}: {step}"
         for completion in COMPLETIONS
-        for step in ("staged", "fenced", "sent", "claimed rows deleted", "recorded", "committed")
+        for step in ("staged", "fenced", "sent", "claimed rows deleted", "outbox cleared", "committed")
     ),
     "results: own rows written",
     "failure: about to be counted",
@@ -154,8 +155,8 @@ class Fault:
         after(ClaimStore, "pass_fence", lambda _: self._in_completion("fenced"))
         after(UserTables, "write", lambda _: self._in_completion("own rows written"))
         after(Sender, "write", lambda _: self._in_completion("sent"))
-        before(ClaimStore, "record", lambda: self._in_completion("claimed rows deleted"))
-        after(ClaimStore, "record", lambda _: self._in_completion("recorded"))
+        before(Outbox, "clear", lambda: self._in_completion("claimed rows deleted"))
+        after(Outbox, "clear", lambda _: self._in_completion("outbox cleared"))
 
     def _in_completion(self, step: str) -> None:
         completion = getattr(self._completing, "of", None)

@@ -41,7 +41,6 @@ TABLE_PLACEHOLDERS = {
     "claimed",
     "claims",
     "outbox",
-    "metrics",
     "pauses",
     "failures",
     "receivers",
@@ -59,7 +58,6 @@ NAME_PLACEHOLDERS = {
     "index",
     "key_index",
     "subqueue_index",
-    "metrics_index",
     "outbox_index",
     "column",
     "row_version_index",
@@ -135,7 +133,6 @@ PARAMETERS = {
     "failures_clear": 1,
     "failures_record": 2,
     "install_lock": 1,
-    "metrics_record": 8,
     "nginn/claim_complete": 3,
     "nginn/claim_drop": 1,
     "nginn/claim_drop_one": 2,
@@ -364,10 +361,10 @@ def test_every_statement_with_parameters_is_there():
 def test_every_statement_is_used(dialect, name):
     used = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     last = name.rpartition("/")[2]
-    # Some are asked for by a part: create_{table}, upgrade_{table}, mend_{column}_type, mend_{index}_beside.
+    # Some are asked for by a part: create_{table}, mend_{column}_type, mend_{index}_beside.
     asked_by = [
         last,
-        re.sub("^(?:create|upgrade)_(.*?)(?:_done)?$", r"\1", last),
+        last.removeprefix("create_"),
         re.sub("^mend_(.*?)(?:_type|_beside)?$", r"\1", last),
     ]
     assert any(re.search(rf"\b{each}\b", used) for each in asked_by), "nobody asks for it"
@@ -474,7 +471,6 @@ def test_sqlite_itself_accepts_every_statement():
         "claimed": tables.claimed,
         "claims": tables.claims,
         "outbox": book.own("QueueOutbox"),
-        "metrics": book.own("QueueMetrics"),
         "pauses": book.own("QueuePauses"),
         "failures": book.own("QueueFailures"),
         "receivers": book.own("QueueReceivers"),
@@ -490,7 +486,6 @@ def test_sqlite_itself_accepts_every_statement():
             (
                 "create_",
                 "table_",
-                "upgrade_claims",
                 "nservicebus/create_",
                 "nginn/create_",
                 "nservicebus/mend_row_version_type",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 from dataclasses import dataclass, replace
@@ -38,9 +37,6 @@ class ExecutorSettings:
                 # A worker outlives many jobs, and those of another database or schema leave their connections open.
                 _transports.pop(next(iter(_transports))).close()
             _transports[key] = QueueTransport.of(self._here())
-            # Spark has its workers look for garbage after every task, among all that was ever imported: measured, that
-            # is half of their time. What is here now stays anyway.
-            gc.freeze()
         return _transports[key]
 
     def _here(self) -> TransportSettings:

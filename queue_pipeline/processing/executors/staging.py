@@ -72,6 +72,10 @@ class Executors:
         self._sessions = sessions
         self._parser = None if pipeline.body_schema is None else body_parser(pipeline.body_schema)
 
+    def master(self) -> str | None:
+        """The master of the cluster that Spark runs on, as its configuration names it."""
+        return self._sessions.master()
+
     def stage(self, claim: Claim, sending: Sending) -> StagedResults:
         """Transform a claim and stage the results; on an error nothing stays behind that would ever be sent."""
         with own_errors(), self._sessions.session() as spark:

@@ -118,13 +118,13 @@ class NGinnQueues:
                 found.append(self._book.resolve(f"sql://{aliases[0]}/{name}"))
         return found
 
-    def move_due(self, queue: QueueTable, batch: int) -> int:
-        """The scheduler's pass: messages whose time has come are ready; returns how many."""
+    def move_due(self, queue: QueueTable, batch: int, *, once: bool = False) -> int:
+        """The scheduler's pass, or `once` one batch of it: messages whose time has come are ready; returns how many."""
         command, total = self._statement("move_due", queue), 0
         while True:
             moved = self._database.run(lambda own: own.count(command, (batch,)))
             total += moved
-            if moved < batch:
+            if once or moved < batch:
                 return total
 
     def next_due_seconds(self, queue: QueueTable) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,8 +18,7 @@ from queue_pipeline.transport.messages import Operation, OutgoingMessage, new_me
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.statements import Command
-from queue_pipeline.transport.subscriber_cache import SubscriberCache
-from queue_pipeline.transport.subscriptions import CACHE_SECONDS
+from queue_pipeline.transport.subscriptions import KnownSubscribers
 
 NAMESPACE: Final = "NGinnBPM.MessageBus.Messages"
 ASSEMBLY: Final = "NGinnBPM.MessageBus"
@@ -58,7 +56,7 @@ class NGinnSubscriptions:
         self._database = database
         self._book = book
         self._sender = sender
-        self._cache = SubscriberCache(CACHE_SECONDS, time.monotonic)
+        self._cache = KnownSubscribers()
 
     @property
     def table(self) -> QueueTable:

@@ -4,7 +4,7 @@ import dagster as dg
 import pytest
 from dagster._core.scheduler.instigation import InstigatorStatus
 
-from queue_pipeline.orchestration import satellite, subscribing
+from queue_pipeline.orchestration import subscribing
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.subscriptions import Subscription
 from queue_pipeline_tests.support import pipelines
@@ -15,14 +15,9 @@ WANTED = {"subscribes_to": ["Shop.OrderPlaced, Shop", "Shop.IOrderEvent"], "endp
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    """A code server that was just started, with short ticks; no mover stays behind."""
-    started = {}
+    """A code server that was just started, with short ticks."""
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0.1")
-    monkeypatch.setattr(satellite, "_satellites", started)
     monkeypatch.setattr(subscribing, "_done", set())
-    yield
-    for each in started.values():
-        each.stop()
 
 
 @pytest.fixture

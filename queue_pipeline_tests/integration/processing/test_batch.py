@@ -16,6 +16,7 @@ from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
+from queue_pipeline_tests.support.processed import process as process_claim
 from queue_pipeline_tests.support.waiting import eventually
 
 MODES = ("unreliable", "receive_only", "sends_atomic_with_receive", "transaction_scope")
@@ -51,7 +52,7 @@ def declare(**options):
 def process(transport, spark, pipeline, claim=None):
     claim = claim or transport.claim("orders", "me", 1_000)
     transformer, executors = made(transport, spark, pipeline)
-    report = BatchProcessor(pipeline, transport, transformer, executors).process(claim)
+    report = process_claim(BatchProcessor(pipeline, transport, transformer, executors), pipeline, claim)
     assert report.by_executors == (pipeline.travel == "executors")
     assert staged(transport) == 0
     return report
@@ -162,9 +163,10 @@ def create_tables(backend, transport):
     return rows
 
 
-def test_rows_of_the_users_own_tables_are_written_with_the_batch_or_not_at_all(backend, transport, spark):
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "unreliable"])
+def test_rows_of_the_users_own_tables_are_written_with_the_batch_or_not_at_all(backend, transport, spark, mode):
     rows = create_tables(backend, transport)
-    pipeline = declare(transform=totals, transaction_mode="transaction_scope", body_schema="n int")
+    pipeline = declare(transform=totals, transaction_mode=mode, body_schema="n int")
     fill(transport, 2)
     report = process(transport, spark, pipeline)
     assert report.table_rows == 3
@@ -172,7 +174,7 @@ def test_rows_of_the_users_own_tables_are_written_with_the_batch_or_not_at_all(b
     fill(transport, 3)
     nowhere = declare(
         transform=lambda messages: totals(messages),
-        transaction_mode="transaction_scope",
+        transaction_mode=mode,
         body_schema="n int",
         output_queues=["nowhere"],
     )
@@ -300,7 +302,8 @@ def test_an_unreadable_batch_needs_no_spark_and_goes_to_the_error_queue(backend,
 
     claim = transport.claim("orders", "me", 10)
     pipeline = declare()
-    report = BatchProcessor(pipeline, transport, SparkTransformer(pipeline, AttemptSessions(no_spark))).process(claim)
+    transformer = SparkTransformer(pipeline, AttemptSessions(no_spark))
+    report = process_claim(BatchProcessor(pipeline, transport, transformer), pipeline, claim)
     assert [one.error_type for one in report.failed] == ["MessageHeadersUnreadable"]
     assert (transport.peek("error"), transport.peek("orders"), transport.claims.list()) == (1, 0, [])
 

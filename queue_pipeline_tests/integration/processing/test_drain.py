@@ -202,6 +202,16 @@ def test_due_messages_are_moved_by_the_run_itself(transport):
     assert numbers(transport) == [0, 7]
 
 
+def test_messages_that_become_due_while_a_batch_is_in_work_are_moved_in_time(transport):
+    """The run looks after due messages at least twice a second, however seldom it peeks."""
+    fill(transport, 1)
+    transport.send("orders", new_message("7", delay=timedelta(seconds=0.6)))
+    worker = Worker(transport)
+    worker.before = lambda claim: eventually(lambda: transport.status("orders")[0].delayed == 0, seconds=5)
+    drain(transport, worker, declare(peek_delay=10, linger_seconds=0), slots=1).run()
+    assert numbers(transport) == [0, 7]
+
+
 def test_a_queue_that_is_not_there_is_an_error_of_the_run(backend):
     transport = backend.transport()
     transport.install("other")

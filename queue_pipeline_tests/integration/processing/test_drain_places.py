@@ -143,13 +143,3 @@ def test_the_heartbeat_of_a_run_renews_its_places(transport):
     leases = {one.owner: one.lease_seconds for one in transport.receivers.list()}
     assert leases["run 1"] > 800
     assert leases["run elsewhere"] <= 300
-
-
-def test_where_places_are_not_counted_a_run_works_as_it_is_told(transport, backend):
-    backend.sql(transport, f"DROP TABLE {transport.book.own('QueueReceivers').qualified}")
-    fill(transport, 12)
-    worker, together = Worker(transport), threading.Barrier(2)
-    worker.before = lambda claim: meet(together)
-    assert drain(transport, worker).run().reason == "the queue is empty"
-    assert worker.most == 2
-    assert numbers(transport) == list(range(12))

@@ -21,12 +21,12 @@ UNNOTICED = [
     "claim: committed",
     "batch: transforming",
     "results: fenced",
-    "results: recorded",
+    "results: outbox cleared",
     "failure: committed",
     "split: committed",
     "separation: committed",
     "delayed retry: sent",
-    "error copy: recorded",
+    "error copy: outbox cleared",
 ]
 
 
@@ -43,7 +43,7 @@ LATER = [
     ("results: committed", 2),
     ("failure: committed", 5),
     ("split: committed", 3),
-    ("delayed retry: recorded", 2),
+    ("delayed retry: outbox cleared", 2),
     ("error copy: committed", 2),
 ]
 

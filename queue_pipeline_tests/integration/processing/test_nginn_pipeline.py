@@ -204,7 +204,7 @@ def test_answers_delayed_messages_and_those_that_expire(backend, transport, spar
     transport.send(ORDERS, [order(0, headers={wire.CORRELATION_ID: "c"}), order(1, headers=asking)])
     pipeline = declare(output_queues=[INVOICES], transform=outcomes)
     (report,) = run(transport, spark, pipeline)
-    assert (report.sent, report.due_seconds) == (6, 3_600)
+    assert report.sent == 6
     (answer,) = rows(backend, transport, SHOP)
     assert (answer.from_endpoint, answer.to_endpoint, answer.correlation_id) == (ORDERS, SHOP, "c")
     assert json.loads(answer.msg_text) == {"$type": INVOICE, "n": 0}

@@ -17,6 +17,7 @@ from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Event, QueueAddress, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, SubscriberError, TableNotFoundError
+from queue_pipeline_tests.support.processed import process as process_claim
 
 ACCEPTED = Event("Shop.OrderAccepted, Shop", ("Shop.IOrderEvent",))
 
@@ -38,7 +39,7 @@ def process(transport, spark, travel):
     def run(transform, claim=None, **options):
         pipeline = declare(transform, travel=travel, **options)
         processor = BatchProcessor(pipeline, transport, *workers(pipeline, transport, spark))
-        report = processor.process(claim or transport.claim("orders", "me", 1_000))
+        report = process_claim(processor, pipeline, claim or transport.claim("orders", "me", 1_000))
         assert report.by_executors == (travel == "executors")
         return report
 
@@ -187,9 +188,8 @@ def test_a_frame_of_events_has_no_column_that_means_nothing_there(sqlite, spark,
         )
     )
     with pytest.raises(TransformError, match=f"columns that mean nothing there: {column}"):
-        BatchProcessor(pipeline, transport, *workers(pipeline, transport, spark)).process(
-            transport.claim("orders", "me", 10)
-        )
+        processor = BatchProcessor(pipeline, transport, *workers(pipeline, transport, spark))
+        process_claim(processor, pipeline, transport.claim("orders", "me", 10))
 
 
 def test_a_subscriber_without_a_queue_costs_no_message_an_attempt(transport, spark, travel):

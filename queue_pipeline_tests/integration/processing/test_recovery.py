@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from queue_pipeline.processing.errors import SparkUnavailableError, TransformError
-from queue_pipeline.processing.mover import DueMover
 from queue_pipeline.processing.recoverability import Recoverability, Step
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
@@ -88,16 +87,6 @@ def test_delayed_retries_come_back_later_and_count_anew(backend, transport):
     assert wire.RETRIES not in stored
     assert wire.RETRIES_TIMESTAMP in stored
     assert bodies(transport, "billing") == [0, 1, 3]
-
-
-def test_a_run_tells_its_mover_when_what_it_delayed_is_due(transport, monkeypatch):
-    """So that a short delay is not as long as the pause between two looks."""
-    fill(transport, 2)
-    told = []
-    monkeypatch.setattr(DueMover, "notify", lambda self, seconds: told.append(seconds))
-    policy = Recoverability(immediate_retries=0, delayed_retries=1, delayed_retry_seconds=60)
-    run(transport, PlainTransformer(poisoned_by(b"1")), declare(recoverability=policy))
-    assert told == [60.0]
 
 
 def test_messages_that_came_back_do_not_fail_the_fresh_ones(backend, transport):

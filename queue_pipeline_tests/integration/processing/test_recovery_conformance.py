@@ -10,8 +10,8 @@ from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseError
+from queue_pipeline.transport.outbox import Outbox
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, poisoned_by
 from queue_pipeline_tests.support.waiting import eventually
 
@@ -98,15 +98,15 @@ def test_what_is_sent_for_a_failure_arrives_and_what_was_sent_before_it_does_not
 def test_a_failure_of_the_completion_counts_as_an_attempt(transport, mode, failing, monkeypatch):
     """TT-28, TT-29: it reaches the policy like any other, and the second one ends the message's retries."""
     transport.send("orders", new_message("1"))
-    left, record = [failing], ClaimStore.record
+    left, clear = [failing], Outbox.clear
 
     def fail_first(*arguments):
         if left[0]:
             left[0] -= 1
             raise DatabaseError("the commit failed")
-        record(*arguments)
+        clear(*arguments)
 
-    monkeypatch.setattr(ClaimStore, "record", fail_first)
+    monkeypatch.setattr(Outbox, "clear", fail_first)
     transformer = PlainTransformer()
     drain(transport, transformer, declare(mode))
     assert transformer.calls == [1, 1]

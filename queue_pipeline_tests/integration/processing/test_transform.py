@@ -304,12 +304,12 @@ def test_rows_for_own_tables_hold_values_of_the_types_that_tables_take(spark):
         rows = messages.select(*(F.expr(text).alias(name) for name, (text, _) in columns.items()))
         return Results(messages.select("origin", x()), tables=[Append("seen", rows)])
 
-    (seen,) = run(spark, transform, numbered(1), transaction_mode="transaction_scope").tables
+    (seen,) = run(spark, transform, numbered(1)).tables
     assert seen.columns == tuple(columns)
     assert seen.rows == [tuple(value for _, value in columns.values())]
 
 
-def test_rows_for_own_tables_come_with_the_results_in_transaction_scope(spark):
+def test_rows_for_own_tables_come_with_the_results_and_are_refused_in_unreliable(spark):
     def totals(messages):
         sums = messages.agg(F.lit("all").alias("name"), F.sum(number()).alias("total"))
         return Results(
@@ -317,14 +317,12 @@ def test_rows_for_own_tables_come_with_the_results_in_transaction_scope(spark):
             tables=[Append("seen", messages.select("id")), Merge("totals", sums, key=["name"], add=["total"])],
         )
 
-    result = run(spark, totals, numbered(2), transaction_mode="transaction_scope")
+    result = run(spark, totals, numbered(2))
     seen, merged = result.tables
     assert (seen.table, seen.columns, sorted(seen.rows), seen.key) == ("seen", ("id",), [("row1",), ("row2",)], ())
     assert (merged.rows, merged.key, merged.add) == ([("all", 3)], ("name",), ("total",))
-    with pytest.raises(
-        TransformError, match="rows for the table seen, which needs transaction_mode='transaction_scope'"
-    ):
-        run(spark, totals, numbered(1))
+    with pytest.raises(TransformError, match=r"rows for the table seen.*'unreliable'.*choose another mode"):
+        run(spark, totals, numbered(1), transaction_mode="unreliable")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.orchestration.peek_loop import (
-    LONGEST_DATABASE_BACKOFF_SECONDS,
+    DATABASE_BACKOFF,
     Cursor,
     Peeked,
     Runs,
@@ -16,7 +17,12 @@ from queue_pipeline.orchestration.peek_loop import (
 )
 from queue_pipeline.processing.concurrency import RampUp
 from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import AccessDeniedError, DatabaseUnavailableError, QueueNotFoundError
+from queue_pipeline.transport.errors import (
+    AccessDeniedError,
+    DatabaseUnavailableError,
+    QueueNotFoundError,
+    TableNotFoundError,
+)
 
 BUDGET = 40.0
 
@@ -40,6 +46,9 @@ class World:
     capped: bool = False
     peeks: list = field(default_factory=list)
     slept: list = field(default_factory=list)
+    due: list = field(default_factory=list)
+    due_look: float = 30.0
+    looks: list = field(default_factory=list)
 
     def __post_init__(self):
         self.began = self.time
@@ -61,6 +70,8 @@ class World:
             raise DatabaseUnavailableError("postgresql at db:5432 does not answer")
         if "everything" in self.denied:
             raise AccessDeniedError("no login")
+        if "everything" in self.missing:
+            raise TableNotFoundError("no such table: QueueClaims; create the tables with: queue-pipeline install QUEUE")
         return self.held
 
     def peek(self, pipeline):
@@ -72,6 +83,11 @@ class World:
         if self.elapsed >= self.at.get(pipeline.name, 0.0):
             return Peeked(self.waiting.get(pipeline.name, 0), self.capped)
         return Peeked(0)
+
+    def move_due(self):
+        self.looks.append(round(self.elapsed, 6))
+        later = [moment for moment in self.due if moment > self.elapsed + 1e-6]
+        return min([*(moment - self.elapsed for moment in later), self.due_look])
 
     def runs(self, pipeline):
         return self.working.get(pipeline.name, Runs())
@@ -169,11 +185,39 @@ def test_a_pipeline_that_is_resumed_during_a_tick_is_answered_in_it():
     assert world.elapsed == pytest.approx(3.0)
 
 
+def test_due_messages_are_looked_at_as_soon_as_the_mover_asks_whatever_the_peeks_wait_for():
+    world = World(due=[0.3, 0.7, 2.2], due_look=0.5)
+    world.tick(pipeline(peek_delay=10.0))
+    assert world.looks[:7] == [0, 0.3, 0.7, 1.2, 1.7, 2.2, 2.7]
+    assert max(later - sooner for sooner, later in pairwise(world.looks)) < 0.501
+    assert world.looks[-1] >= BUDGET - 0.501
+    assert [moment for _, moment in world.peeks] == [0, 10, 20, 30]
+
+
+def test_due_messages_are_moved_before_a_run_is_started_and_not_while_the_database_is_away():
+    world = World(waiting={"orders": 1})
+    assert len(world.tick(pipeline()).starts) == 1
+    assert world.looks == [0]
+    world = World(away=True)
+    world.tick(pipeline())
+    assert world.looks == []
+
+
 def test_a_missing_queue_is_named_with_the_command_that_installs_it_and_the_others_go_on():
     world = World(waiting={"returns": 1}, missing={"orders"})
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
     assert [start.pipeline.name for start in outcome.starts] == ["returns"]
     assert "queue-pipeline install orders" in outcome.said[0]
+
+
+def test_a_database_without_our_tables_is_reported_with_the_command_that_creates_them_until_they_are_there():
+    world = World(waiting={"orders": 1}, missing={"everything"})
+    for _ in range(3):
+        outcome = world.tick(pipeline())
+        assert (outcome.starts, outcome.cursor.database_failures) == ((), 0)
+        assert "QueueClaims" in outcome.said[0] and "queue-pipeline install" in outcome.said[0]
+    world.missing.clear()
+    assert len(world.tick(pipeline()).starts) == 1
 
 
 def test_a_database_that_is_away_is_told_once_and_tried_again_after_growing_waits():
@@ -187,7 +231,7 @@ def test_a_database_that_is_away_is_told_once_and_tried_again_after_growing_wait
         waits.append(world.elapsed)
         assert outcome.starts == ()
         assert outcome.said == (f"the database is still away after {outcome.cursor.database_failures} tries",)
-    assert waits == [1, 2, 4, 8, 16] + [LONGEST_DATABASE_BACKOFF_SECONDS] * 3
+    assert waits == [1, 2, 4, 8, 16] + [DATABASE_BACKOFF.longest] * 3
 
 
 def test_a_login_that_is_refused_is_told_and_tried_again_later():

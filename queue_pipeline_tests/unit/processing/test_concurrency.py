@@ -5,12 +5,9 @@ from hypothesis import strategies as st
 
 from queue_pipeline.processing.concurrency import (
     FAILURES_TO_SHRINK,
-    FIRST_BACKOFF_SECONDS,
-    LONGEST_BACKOFF_SECONDS,
     SUCCESSES_TO_GROW,
     Demand,
     RampUp,
-    backoff_seconds,
     fixed,
     learn,
     pending,
@@ -146,15 +143,3 @@ def test_receivers_are_shared_out_over_full_runs_and_one_for_the_rest(receivers,
     assert sum(runs) == receivers
     assert all(run == per_run for run in runs[:-1])
     assert all(0 < run <= per_run for run in runs)
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10_000))
-def test_the_wait_after_failed_runs_grows_with_their_number_and_is_bounded(failed):
-    assert 0.0 <= backoff_seconds(failed) <= backoff_seconds(failed + 1) <= LONGEST_BACKOFF_SECONDS
-
-
-def test_the_first_failed_run_is_tried_again_at_once_and_the_second_after_some_seconds():
-    assert [backoff_seconds(n) for n in (0, 1, 2, 3, 4)] == [0, 0, 5, 10, 20]
-    assert backoff_seconds(2) == FIRST_BACKOFF_SECONDS
-    assert backoff_seconds(10_000) == LONGEST_BACKOFF_SECONDS

@@ -1,28 +1,16 @@
 """The mover of due messages under a clock of its own: time passes when the test says so."""
 
 import logging
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from queue_pipeline.processing.due_schedule import (
-    LONGEST_BACKOFF_SECONDS,
-    LOOK_SECONDS,
-    RARE_LOOK_SECONDS,
-    RETRY_SECONDS,
-    DueSchedule,
-)
-from queue_pipeline.processing.mover import DueMover
+from queue_pipeline.transport.due_mover import BACKOFF, LOOK_SECONDS, RARE_LOOK_SECONDS, RETRY_SECONDS, DueMover
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
     QueueNotFoundError,
     TransientDatabaseError,
 )
-from queue_pipeline_tests.support.waiting import eventually
 
 
 class Clock:
@@ -62,13 +50,16 @@ class Transport:
         moments = self.due.get(table.name, [])
         return min(moments) - self.clock() if moments else None
 
-    def move_due(self, table, batch):
+    def move_due(self, table, batch, *, once):
+        assert once
         self.moves.append((table.name, batch))
         if table.name in self.held:
             return 0
         moments = self.due[table.name]
-        self.due[table.name] = [moment for moment in moments if moment > self.clock()]
-        return len(moments) - len(self.due[table.name])
+        moved = [moment for moment in sorted(moments) if moment <= self.clock()][:batch]
+        for moment in moved:
+            moments.remove(moment)
+        return len(moved)
 
 
 @pytest.fixture
@@ -86,110 +77,66 @@ def mover_of(transport, *queues, **options):
 
 
 def run_for(mover, clock, seconds):
-    """Run the loop as the thread would; returns its waits."""
+    """Poll as a loop would; returns its waits."""
     end, waits = clock() + seconds, []
     while clock() < end:
-        waits.append(mover.run_once())
+        waits.append(mover.poll())
         assert waits[-1] > 0, "a busy loop"
         clock.now += waits[-1]
     return waits
 
 
-# --- the schedule ------------------------------------------------------------------------------------------
-
-
-def test_the_first_look_is_at_once(clock):
-    assert DueSchedule(clock).wait_seconds == 0
-
-
-def test_an_earlier_due_time_replaces_a_later_one(clock):
-    """UT-30: of two messages the earlier one counts, whichever was stored first."""
-    schedule = DueSchedule(clock)
-    schedule.seen(None)
-    schedule.notify(0.4)
-    schedule.notify(0.2)
-    assert schedule.wait_seconds == pytest.approx(0.2)
-
-
-def test_a_later_due_time_does_not_postpone_an_earlier_one(clock):
-    """UT-31: nor does a look that finds a later one."""
-    schedule = DueSchedule(clock)
-    schedule.notify(0.2)
-    schedule.notify(0.4)
-    schedule.begin()
-    schedule.seen(0.3)
-    assert schedule.wait_seconds == pytest.approx(0.2)
-
-
-def test_failures_back_off_by_1_2_4_seconds_up_to_half_a_minute(clock):
-    """UT-32: only failures back off; a table without messages is looked at twice a second, for others write too."""
-    schedule, waits = DueSchedule(clock), []
-    for _ in range(8):
-        schedule.failed()
-        waits.append(schedule.wait_seconds)
-    assert waits == [1, 2, 4, 8, 16, 30, 30, 30]
-    schedule.seen(None)
-    assert schedule.wait_seconds == LOOK_SECONDS
-    schedule.failed()
-    assert schedule.wait_seconds == 1
-    for _ in range(2000):
-        schedule.failed()
-    assert schedule.wait_seconds == LONGEST_BACKOFF_SECONDS
-
-
-@pytest.mark.parametrize(("due_in", "wait"), [(0.3, 0.3), (0.499, 0.499), (0.5, 0.5), (0.501, 0.5), (86_400, 0.5)])
-def test_the_next_message_counts_if_it_is_due_before_the_next_look(clock, due_in, wait):
+@pytest.mark.parametrize(
+    ("due_in", "wait"),
+    [(0.3, 0.3), (0.499, 0.499), (0.5, 0.5), (0.501, LOOK_SECONDS), (86_400, LOOK_SECONDS), (None, LOOK_SECONDS)],
+)
+def test_the_next_message_counts_if_it_is_due_before_the_next_look(transport, clock, due_in, wait):
     """UT-33, UT-34: one that is due later does not put the look off."""
-    schedule = DueSchedule(clock)
-    schedule.seen(due_in)
-    assert schedule.wait_seconds == pytest.approx(wait)
+    transport.due["orders"] = [] if due_in is None else [clock() + due_in]
+    assert mover_of(transport).poll() == pytest.approx(wait)
 
 
-def test_a_wait_of_a_millisecond_is_exact(clock):
+def test_a_wait_of_a_millisecond_is_exact(transport, clock):
     """UT-37: neither rounded to nothing, which would be a busy loop, nor to a look's interval."""
-    schedule = DueSchedule(clock)
-    schedule.seen(0.001)
-    assert schedule.wait_seconds == pytest.approx(0.001)
-    clock.now += 0.001
-    assert schedule.wait_seconds == 0
+    transport.due["orders"] = [clock() + 0.001]
+    mover = mover_of(transport)
+    wait = mover.poll()
+    assert wait == pytest.approx(0.001)
+    clock.now += wait
+    mover.poll()
+    assert mover.moved == 1
 
 
-def test_of_a_thousand_concurrent_notices_the_earliest_holds(clock):
-    """UT-38: from as many threads as there are."""
-    schedule = DueSchedule(clock)
-    schedule.missing()
-    numbers = [7 * n % 1000 for n in range(1000)]
-    with ThreadPoolExecutor(32) as pool:
-        list(pool.map(lambda n: schedule.notify(5 + n / 100), numbers))
-    assert schedule.wait_seconds == pytest.approx(5)
+def test_a_poll_before_its_time_asks_nothing(transport, clock):
+    mover = mover_of(transport)
+    mover.poll()
+    clock.now += LOOK_SECONDS / 2
+    assert mover.poll() == pytest.approx(LOOK_SECONDS / 2)
+    assert len(transport.looks) == 1
 
 
-def test_a_notice_is_answered_by_the_look_after_its_time_only(clock):
-    """UT-39: one that comes in while a look is under way is not lost."""
-    schedule = DueSchedule(clock)
-    schedule.notify(0.0)
-    schedule.notify(0.1)
-    schedule.begin()
-    schedule.notify(0.2)
-    schedule.seen(None)
-    assert schedule.wait_seconds == pytest.approx(0.2)
+def test_of_a_backlog_one_batch_a_poll_is_moved_and_the_next_poll_goes_on_at_once(transport, clock):
+    transport.due["orders"] = [clock() - n for n in range(25)]
+    transport.due["returns"] = [clock() - 1]
+    mover = mover_of(transport, "orders", "returns", batch=10)
+    waits, counts = [], []
+    for _ in range(3):
+        waits.append(mover.poll())
+        counts.append(mover.moved)
+    assert counts == [11, 21, 26]
+    assert waits == [0, 0, LOOK_SECONDS]
 
 
-def test_notices_do_not_shorten_the_back_off(clock):
-    schedule = DueSchedule(clock)
-    schedule.failed()
-    schedule.notify(0)
-    assert schedule.wait_seconds == 1
-
-
-@given(st.none() | st.floats(-1e9, 1e9))
-def test_no_finding_makes_the_loop_busy(due_in):
-    schedule = DueSchedule(Clock())
-    schedule.seen(due_in)
-    assert 0 < schedule.wait_seconds <= LOOK_SECONDS or (due_in is not None and 0 < due_in < 1e-9)
-
-
-# --- the mover ---------------------------------------------------------------------------------------------
+def test_failures_back_off_by_1_2_4_seconds_up_to_half_a_minute(transport, clock):
+    """UT-32: only failures back off; a table without messages is looked at twice a second, for others write too."""
+    mover, transport.away = mover_of(transport), DatabaseUnavailableError("away")
+    assert run_for(mover, clock, 120)[:8] == pytest.approx([1, 2, 4, 8, 16, 30, 30, 30])
+    transport.away = None
+    clock.now += BACKOFF.longest
+    assert mover.poll() == LOOK_SECONDS
+    clock.now += LOOK_SECONDS
+    transport.away = DatabaseUnavailableError("away again")
+    assert mover.poll() == pytest.approx(1)
 
 
 def test_messages_are_moved_when_they_are_due(transport, clock):
@@ -260,7 +207,7 @@ def test_a_database_that_is_away_is_told_once_and_tried_less_and_less_often(tran
     assert "orders cannot be moved: postgresql at here cannot be reached" in caplog.text
     transport.away = None
     transport.due["returns"] = [clock() - 1]
-    run_for(mover, clock, LONGEST_BACKOFF_SECONDS)
+    run_for(mover, clock, BACKOFF.longest)
     assert (mover.moved, mover.last_error) == (1, None)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     transport.away = DatabaseUnavailableError("again")
@@ -297,7 +244,7 @@ def test_another_database_is_not_taken_for_away(transport, clock):
 
 def test_a_batch_is_as_large_as_asked_for(transport, clock):
     transport.due["orders"] = [clock()]
-    mover_of(transport, batch=7).run_once()
+    mover_of(transport, batch=7).poll()
     assert transport.moves == [("orders", 7)]
 
 
@@ -310,48 +257,9 @@ def test_an_output_that_fails_is_no_trouble_of_the_database(transport, clock):
     transport.due["orders"] = [clock()]
     mover = mover_of(transport, on_moved=broken)
     with pytest.raises(BrokenPipeError):
-        mover.run_once()
+        mover.poll()
     assert (mover.moved, mover.last_error) == (1, None)
 
 
-# --- the thread --------------------------------------------------------------------------------------------
-
-
-def test_a_notice_while_the_thread_waits_is_seen_at_once(transport):
-    """UT-39: however long the wait would have been."""
-    transport.errors["orders"] = QueueNotFoundError("orders.Delayed")
-    with DueMover([(transport, "orders")]) as mover:
-        eventually(lambda: transport.looks)
-        del transport.errors["orders"]
-        transport.due["orders"] = [transport.clock() - 1]
-        mover.notify(0)
-        assert eventually(lambda: mover.moved) == 1
-    assert not mover.is_running
-
-
-def test_the_thread_stops_at_once_and_can_be_started_again(transport):
-    mover = mover_of(transport)
-    mover.start()
-    mover.start()
-    assert [thread.name for thread in threading.enumerate()].count("queue_pipeline mover") == 1
-    mover.stop()
-    assert not mover.is_running
-    looks = len(transport.looks)
-    with mover:
-        transport.clock.now += 10
-        mover.notify(0)
-        eventually(lambda: len(transport.looks) > looks)
-    assert not mover.is_running
-
-
-def test_the_thread_ends_by_itself_when_it_is_told_not_to_go_on(transport):
-    answers = iter([True, True, False])
-    mover = mover_of(transport, go_on=lambda: next(answers))
-    mover.start()
-    mover.notify(0)
-    eventually(lambda: not mover.is_running)
-    assert next(answers, "all asked") == "all asked"
-
-
 def test_without_queues_nothing_happens(clock):
-    assert DueMover([], clock=clock).run_once() == RARE_LOOK_SECONDS
+    assert DueMover([], clock=clock).poll() == RARE_LOOK_SECONDS

@@ -1,0 +1,50 @@
+"""`travel="auto"` on a real Spark: the local server of the suite, and the same one taken for a cluster."""
+
+import pytest
+
+from queue_pipeline.processing.executors.staging import Executors
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.transforming import SparkTransformer
+from queue_pipeline.processing.travel import is_local
+from queue_pipeline.transport import new_message
+
+
+class Asked(Executors):
+    """Counts how often Spark's master is asked for; a test may name another."""
+
+    named = None
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.asked = 0
+
+    def master(self):
+        self.asked += 1
+        return self.named or super().master()
+
+
+def forward(messages):
+    return messages.select("origin", "body")
+
+
+@pytest.mark.parametrize(("master", "by_executors"), [(None, False), ("spark://somewhere:7077", True)])
+def test_the_master_decides_once_a_run(postgresql, spark, monkeypatch, master, by_executors):
+    monkeypatch.setattr(Asked, "named", master)
+    transport = postgresql.transport(endpoint="orders")
+    transport.install("orders", plain_queues=["billing", "error"])
+    pipeline = QueuePipeline(name="orders", input_queue="orders", output_queues=["billing"], transform=forward)
+    executors = Asked(pipeline, transport, lambda: spark)
+    recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, lambda: spark), executors)
+    for n in range(2):
+        transport.send("orders", new_message(f'{{"n": {n}}}'))
+        (report,) = recovery.attempt(transport.claim("orders", "me", 10)).reports
+        assert (report.sent, report.by_executors) == (1, by_executors)
+    assert executors.asked == 1
+    assert transport.peek("billing") == 2
+
+
+def test_the_local_server_names_a_local_master(postgresql, spark):
+    transport = postgresql.transport(endpoint="orders")
+    pipeline = QueuePipeline(name="orders", input_queue="orders", transform=forward)
+    assert is_local(Executors(pipeline, transport, lambda: spark).master())

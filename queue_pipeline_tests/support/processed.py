@@ -1,0 +1,19 @@
+"""A claim through a `BatchProcessor` without recovery: errors reach the test as they are."""
+
+from __future__ import annotations
+
+from queue_pipeline.processing.batch import BatchProcessor
+from queue_pipeline.processing.batch_report import BatchReport
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.messages import TransactionMode
+
+
+def process(processor: BatchProcessor, pipeline: QueuePipeline, claim: Claim) -> BatchReport:
+    """Read, transform and complete, in the order in which a run does."""
+    if processor.goes_to_executors:
+        return processor.work_by_executors(claim)
+    batch = processor.read(claim)
+    if pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+        processor.take(batch)
+    return processor.work(batch)

@@ -1,0 +1,22 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queue_pipeline.orchestration.peek_loop import RUN_BACKOFF
+from queue_pipeline.transport.backoff import Backoff
+
+seconds = st.floats(0.001, 1_000)
+
+
+def test_the_wait_doubles_with_each_failure_up_to_the_longest():
+    backoff = Backoff(first=1.0, longest=30.0)
+    assert [backoff.delay(failures) for failures in range(8)] == [0, 1, 2, 4, 8, 16, 30, 30]
+
+
+@given(seconds, seconds, st.floats(1.0, 10.0), st.integers(0, 100_000))
+def test_the_wait_never_shrinks_and_is_bounded(first, longest, factor, failures):
+    backoff = Backoff(first, longest, factor)
+    assert 0.0 <= backoff.delay(failures) <= backoff.delay(failures + 1) <= longest
+
+
+def test_the_first_failed_run_is_tried_again_at_once_and_the_second_after_some_seconds():
+    assert [RUN_BACKOFF.delay(failed - 1) for failed in (1, 2, 3, 4, 10_000)] == [0, 5, 10, 20, 300]
