@@ -121,10 +121,11 @@ def _outcomes(
 
 def _count_outcomes(pipeline: QueuePipeline, kind: T.DataType, where: str) -> int:
     """How many outcomes `each` has put into the column."""
-    names = kind.names if isinstance(kind, T.StructType) else []
+    fields = kind.fields if isinstance(kind, T.StructType) else []
+    names = [field.name for field in fields]
     if not names or names != [position_name(at) for at in range(len(names))]:
         raise _wrong(pipeline, f"{where}: {OUTCOME} is {kind.simpleString()}; make it with each(send(...), ...)")
-    if any(isinstance(field.dataType, T.StructType) and TABLE in field.dataType.names for field in kind):
+    if any(isinstance(field.dataType, T.StructType) and TABLE in field.dataType.names for field in fields):
         _check_can_write(pipeline)
     return len(names)
 

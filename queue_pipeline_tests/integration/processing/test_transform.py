@@ -321,7 +321,7 @@ def test_rows_for_own_tables_come_with_the_results_and_are_refused_in_unreliable
     seen, merged = result.tables
     assert (seen.table, seen.columns, sorted(seen.rows), seen.key) == ("seen", ("id",), [("row1",), ("row2",)], ())
     assert (merged.rows, merged.key, merged.add) == ([("all", 3)], ("name",), ("total",))
-    with pytest.raises(TransformError, match=r"rows for the table seen.*'unreliable'.*choose another mode"):
+    with pytest.raises(TransformError, match=r"rows for a table.*'unreliable'.*choose another mode"):
         run(spark, totals, numbered(1), transaction_mode="unreliable")
 
 
