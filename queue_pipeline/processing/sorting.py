@@ -82,7 +82,7 @@ def look_up_origin(rows: Table, messages: Table) -> Table | None:
         is_known = known[found] == numbers if len(known) else np.zeros(len(numbers), bool)
         if not is_known.all() or rows[ROW_VERSION].null_count:
             return None
-        messages = messages.take(pa.array(found, pa.int64()))
+        messages = messages.select(ORIGIN_FIELDS).take(pa.array(found, pa.int64()))
     origin = {name: messages[name].combine_chunks() for name in ORIGIN_FIELDS}
     return pa.table({**origin, **{name: rows[name] for name in rows.column_names if name != ROW_VERSION}})
 

@@ -23,6 +23,7 @@ from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline_tests.support.processed import process as process_claim
 from queue_pipeline_tests.support.waiting import eventually
 
 TRAVELS = ("driver", "executors")
@@ -89,7 +90,7 @@ class Slots:
         """One batch by this transform; returns what it sent."""
         self._next = transform
         fill(self.transport, count)
-        report = self.processor.process(self.transport.claim("orders", "me", 100))
+        report = process_claim(self.processor, self.pipeline, self.transport.claim("orders", "me", 100))
         assert report.by_executors == (self.pipeline.travel == "executors")
         with self.transport.receive("billing", 100) as received:
             return [message.body.decode() for message in received.messages]
@@ -131,8 +132,7 @@ def test_batches_that_use_one_view_name_in_four_slots_process_every_message_once
     assert most[0] > 1, "batches must run at the same time, else this shows nothing"
 
 
-@pytest.mark.parametrize("travel", TRAVELS)
-def test_a_message_that_fails_takes_nothing_from_the_batches_beside_it(queues, spark, travel):
+def test_a_message_that_fails_takes_nothing_from_the_batches_beside_it(queues, spark):
     """A failure is followed by a probe, which calls the transform without messages and replaces its own view only."""
 
     def fragile(messages):
@@ -142,7 +142,9 @@ def test_a_message_that_fails_takes_nothing_from_the_batches_beside_it(queues, s
         )
 
     fill(queues, 40)
-    ended, attempts = run(queues, spark, declare(transform=fragile, travel=travel, batch_messages=5, max_concurrency=4))
+    ended, attempts = run(
+        queues, spark, declare(transform=fragile, travel="driver", batch_messages=5, max_concurrency=4)
+    )
     assert ended.failure is None
     assert any(attempt.failure for attempt in attempts)
     assert bodies(queues, "error") == Counter([17])
@@ -164,7 +166,7 @@ def test_a_probe_leaves_the_view_of_a_batch_beside_it_alone(queues, spark):
     fill(queues, 3)
     claim = queues.claim("orders", "me", 100)
     with ThreadPoolExecutor(1) as pool:
-        batch = pool.submit(BatchProcessor(pipeline, queues, transformer).process, claim)
+        batch = pool.submit(process_claim, BatchProcessor(pipeline, queues, transformer), pipeline, claim)
         try:
             assert registered.wait(60)
             assert transformer.probe() is None
@@ -373,13 +375,15 @@ def test_classic_sessions_are_apart_as_well(sqlite):
         timeout=200,
     )
     assert ended.returncode == 0, ended.stderr[-5000:]
-    assert json.loads(ended.stdout.splitlines()[-1]) == {
+    found = json.loads(ended.stdout.splitlines()[-1])
+    is_active = found.pop("active")
+    assert found == {
         "reason": "the queue is empty",
         "failures": 0,
         "batches": 20,
         "zones": 1,
         "leaked": False,
-        "active": True,
         "own views": False,
     }
     assert bodies(transport, "billing") == Counter(range(100))
+    assert is_active, "SparkSession.active() must be the session of the messages in every thread"

@@ -15,6 +15,7 @@ import pytest
 from queue_pipeline.processing import handover
 from queue_pipeline.processing.claimed_batch import SCHEMA
 from queue_pipeline.processing.handover import SMALLEST_FILE, Handover
+from queue_pipeline.processing.spark_internals import AttemptSessions
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89, UTC)
 
@@ -24,9 +25,16 @@ class OnPurpose(Exception):
 
 
 @pytest.fixture
-def hand_over(spark):
-    """Hands batches to the session of the suite; knows nothing of it at first."""
-    return partial(Handover().frame, spark)
+def session(spark):
+    """A session as each attempt has one."""
+    with AttemptSessions(lambda: spark).session() as session:
+        yield session
+
+
+@pytest.fixture
+def hand_over(session):
+    """Hands batches to that session; knows nothing of it at first."""
+    return partial(Handover().frame, session)
 
 
 @pytest.fixture
@@ -86,8 +94,8 @@ def files(frame):
     return [Path(unquote(urlparse(uri).path)) for uri in frame.inputFiles()]
 
 
-def views(spark):
-    return [table.name for table in spark.catalog.listTables() if table.name.startswith("queue_pipeline_")]
+def views(session):
+    return [table.name for table in session.catalog.listTables() if table.name.startswith("queue_pipeline_")]
 
 
 def test_the_batches_of_these_tests_are_on_either_side_of_the_limit():
@@ -97,12 +105,12 @@ def test_the_batches_of_these_tests_are_on_either_side_of_the_limit():
 # --- as a file ---------------------------------------------------------------------------------------------
 
 
-def test_a_large_batch_comes_as_a_file_and_as_it_was(spark, hand_over, folders, written):
+def test_a_large_batch_comes_as_a_file_and_as_it_was(session, hand_over, folders, written):
     with hand_over(LARGE) as frame:
         assert files(frame) == written
         assert "FileScan parquet" in frame._explain_string()
         assert content(frame) == LARGE.to_pylist()
-        assert views(spark) == []
+        assert views(session) == []
 
 
 def test_a_file_and_a_frame_that_was_sent_have_columns_of_the_same_types(hand_over, folders):
@@ -150,19 +158,18 @@ def test_each_batch_has_a_file_of_its_own(hand_over, folders, written):
 # --- over the connection -----------------------------------------------------------------------------------
 
 
-def test_a_small_batch_is_sent_and_comes_as_it_was(spark, hand_over, folders, written):
+def test_a_small_batch_is_sent_and_comes_as_it_was(spark, session, hand_over, folders, written):
     with hand_over(SMALL) as frame:
         assert content(frame) == SMALL.to_pylist()
         assert files(frame) == written == []
         assert list(folders.iterdir()) == []
-        assert len(views(spark)) == 1
-    assert views(spark) == []
+        assert len(views(session)) == 1
+    assert views(spark) == [], "the view is of the attempt's session alone, and ends with it"
 
 
-def test_a_view_is_gone_after_an_exception(spark, hand_over):
-    with pytest.raises(OnPurpose), hand_over(SMALL):
-        raise OnPurpose
-    assert views(spark) == []
+def test_batches_of_one_session_that_were_sent_are_kept_apart(hand_over):
+    with hand_over(SMALL) as one, hand_over(SMALL.slice(5)) as other:
+        assert (one.count(), other.count()) == (20, 15)
 
 
 def nothing(rows, path):
@@ -180,7 +187,7 @@ def rubbish(rows, path):
 
 @pytest.mark.parametrize("wrong", [nothing, half, rubbish])
 def test_a_batch_is_sent_where_spark_cannot_read_its_file_and_no_file_is_tried_again(
-    spark, hand_over, folders, monkeypatch, caplog, wrong
+    hand_over, folders, monkeypatch, caplog, wrong
 ):
     tried = []
     monkeypatch.setattr(handover, "_write", lambda rows, path: (tried.append(path), wrong(rows, path)))
@@ -191,7 +198,6 @@ def test_a_batch_is_sent_where_spark_cannot_read_its_file_and_no_file_is_tried_a
             assert files(frame) == []
             assert list(folders.iterdir()) == [], "the file is of no use any more"
     assert len(tried) == 1
-    assert views(spark) == []
     if wrong is not half:
         assert "batches are sent to it instead" in caplog.text
 
@@ -225,11 +231,11 @@ def test_an_error_of_the_block_about_files_is_the_blocks_own(hand_over, folders)
     assert list(folders.iterdir()) == []
 
 
-def test_once_a_file_was_read_no_other_is_tried_first(spark, hand_over, folders, monkeypatch):
+def test_once_a_file_was_read_no_other_is_tried_first(session, hand_over, folders, monkeypatch):
     with hand_over(LARGE):
         pass
     asked = []
-    monkeypatch.setattr(type(spark.range(1)), "count", lambda frame: asked.append(frame))
+    monkeypatch.setattr(type(session.range(1)), "count", lambda frame: asked.append(frame))
     with hand_over(LARGE) as frame:
         assert len(files(frame)) == 1
     assert asked == []
@@ -244,12 +250,12 @@ def test_no_file_is_written_for_a_spark_of_another_machine(hand_over, folders, w
     assert written == []
 
 
-def test_what_one_handover_has_found_out_is_not_held_against_another_spark(spark, folders, written, monkeypatch):
+def test_what_one_handover_has_found_out_is_not_held_against_another_spark(session, folders, written, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(handover, "_LOOPBACK", ())
-        with Handover().frame(spark, LARGE) as frame:
+        with Handover().frame(session, LARGE) as frame:
             assert files(frame) == []
-    with Handover().frame(spark, LARGE) as frame:
+    with Handover().frame(session, LARGE) as frame:
         assert files(frame) == written != []
 
 

@@ -13,6 +13,7 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import new_message
+from queue_pipeline_tests.support.processed import process as process_claim
 
 STRANGER = "a result of the transform belongs to no message of the batch"
 
@@ -64,7 +65,7 @@ def process(transport, spark, travel, transform, claim):
     )
     sessions = AttemptSessions(lambda: spark)
     transformer, executors = SparkTransformer(pipeline, sessions), Executors(pipeline, transport, sessions)
-    report = BatchProcessor(pipeline, transport, transformer, executors).process(claim)
+    report = process_claim(BatchProcessor(pipeline, transport, transformer, executors), pipeline, claim)
     assert report.by_executors == (travel == "executors")
     return report
 
