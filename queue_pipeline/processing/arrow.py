@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 import pyarrow.compute
 
 Array: TypeAlias = Any
@@ -11,3 +12,16 @@ Array: TypeAlias = Any
 Table: TypeAlias = Any
 
 compute: Any = pyarrow.compute
+
+_KEPT_MILLISECONDS = 600_000
+
+
+def keep_memory() -> None:
+    """Let Arrow keep freed memory for the next batch, for a process that works on many of them.
+
+    Arrow's usual allocator gives memory back to the system at once, which clears it again for every batch: 6 to 8 of 45
+    microseconds of the run's processor time a message in the worked example.
+    """
+    if "jemalloc" in pa.supported_memory_backends():
+        pa.set_memory_pool(pa.jemalloc_memory_pool())
+        pa.jemalloc_set_decay_ms(_KEPT_MILLISECONDS)

@@ -210,5 +210,10 @@ def parse_timestamps(texts: Array) -> Array:
     shaped = pc.match_substring_regex(texts, r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{6} Z$")
     texts = pc.if_else(shaped, texts, pa.scalar(None, _TEXT))
     seconds = pc.strptime(pc.utf8_slice_codeunits(texts, 0, 19), "%Y-%m-%d %H:%M:%S", "us", error_is_null=True)
+    # The 30th of February and the 61st second would become the day and the minute that follow.
+    same_day = pc.equal(pc.day(seconds), pc.cast(pc.utf8_slice_codeunits(texts, 8, 10), pa.int64()))
+    same_second = pc.equal(pc.second(seconds), pc.cast(pc.utf8_slice_codeunits(texts, 17, 19), pa.int64()))
+    known = pc.and_(pc.and_(same_day, same_second), pc.greater(pc.year(seconds), 0))
+    seconds = pc.if_else(known, seconds, pa.scalar(None, seconds.type))
     fraction = pc.cast(pc.utf8_slice_codeunits(texts, 20, 26), pa.int64())
     return pc.cast(pc.add(pc.cast(seconds, pa.int64()), fraction), pa.timestamp("us", "UTC"))

@@ -12,9 +12,11 @@ from pyspark.sql import types as T
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.outcomes import (
+    KEY,
     OUTCOME,
     OUTCOME_FIELDS,
     TABLE,
+    VALUES,
     Append,
     Merge,
     Outcome,
@@ -125,9 +127,21 @@ def _count_outcomes(pipeline: QueuePipeline, kind: T.DataType, where: str) -> in
     names = [field.name for field in fields]
     if not names or names != [position_name(at) for at in range(len(names))]:
         raise _wrong(pipeline, f"{where}: {OUTCOME} is {kind.simpleString()}; make it with each(send(...), ...)")
-    if any(isinstance(field.dataType, T.StructType) and TABLE in field.dataType.names for field in fields):
-        _check_can_write(pipeline)
+    for field in fields:
+        if isinstance(field.dataType, T.StructType) and TABLE in field.dataType.names:
+            _check_can_write(pipeline)
+            _check_numbers(pipeline, field.dataType, where)
     return len(names)
+
+
+def _check_numbers(pipeline: QueuePipeline, row: T.StructType, where: str) -> None:
+    """What add_to adds up are numbers."""
+    added = row[VALUES].dataType
+    if KEY in row.names and isinstance(added, T.StructType):
+        for field in added.fields:
+            if not isinstance(field.dataType, T.NumericType):
+                kind = field.dataType.simpleString()
+                raise _wrong(pipeline, f"{where}: add_to adds up {field.name}, which is {kind}; give a number")
 
 
 def _check_can_write(pipeline: QueuePipeline) -> None:

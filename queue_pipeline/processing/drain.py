@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from queue_pipeline.processing.arrow import keep_memory
 from queue_pipeline.processing.heartbeat import Heartbeat
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
@@ -98,6 +99,7 @@ class Drain:
         A run that finds no place in the queue ends at once. After a failure that no message is at fault of nothing more
         is taken; batches in work are finished.
         """
+        keep_memory()
         waiting = list(claims)
         deadline = time.monotonic() + self._pipeline.max_run_seconds
         idle_since = time.monotonic()

@@ -123,6 +123,13 @@ def reasons_of(failures: Iterable[Failed]) -> dict[str, Failure]:
     return {one.id: Failure(one.error_type, one.error) for one in failures}
 
 
+def reasons_for(messages: Table, failures: Iterable[Failed]) -> dict[str, Failure]:
+    """The same for messages that were read by their row versions: an id that a transform returned may be any text."""
+    known = {one.row_version: Failure(one.error_type, one.error) for one in failures}
+    columns = (messages[name].to_pylist() for name in ("id", "row_version"))
+    return {id_: known[version] for id_, version in zip(*columns, strict=True)}
+
+
 def same_reason(messages: Table, failure: Failure) -> dict[str, Failure]:
     """One reason for all of them; of many, each gets a shorter stack trace, cut at the end of a line."""
     longest = max(SHORTEST_TRACE, MOST_TRACES // max(1, messages.num_rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha1
 
@@ -38,17 +39,19 @@ def result_ids(row_ids: Sequence[str], pipeline: str, destination: str, ordinals
 def number_results(row_ids: Array, given: Array, bodies: Array) -> list[int]:
     """The place of each result among those of its message for one queue.
 
-    The numbers that the transform gave, if they tell all results apart; else results are counted in the order of number
-    and body, which is the same however Spark arranged the rows.
+    The numbers that the transform gave, if they tell the results of a message apart; else those of this message are
+    counted in the order of number and body, which is the same however Spark arranged the rows.
     """
     ordinals = pc.fill_null(given, 0)
     table = pa.table({"id": row_ids, "ordinal": ordinals})
     if table.group_by(["id", "ordinal"], use_threads=False).aggregate([]).num_rows == len(row_ids):
         return list(ordinals.to_pylist())
     ids, numbers, contents = row_ids.to_pylist(), ordinals.to_pylist(), bodies.to_pylist()
-    counted = dict.fromkeys(ids, 0)
-    result = [0] * len(ids)
-    for at in sorted(range(len(ids)), key=lambda at: (ids[at], numbers[at], contents[at] or b"")):
+    repeated = {id_ for (id_, _), count in Counter(zip(ids, numbers, strict=True)).items() if count > 1}
+    counted = dict.fromkeys(repeated, 0)
+    result = list(numbers)
+    alike = [at for at, id_ in enumerate(ids) if id_ in repeated]
+    for at in sorted(alike, key=lambda at: (ids[at], numbers[at], contents[at] or b"")):
         result[at] = counted[ids[at]]
         counted[ids[at]] += 1
     return result

@@ -17,6 +17,8 @@ from queue_pipeline.processing.arrow import Table
 
 _FIRST = 1_000_000
 """Beyond what a module numbers that makes its expressions once, when it is loaded."""
+_classic = threading.local()
+"""The session of the attempt that a thread works on, where PySpark knows but one."""
 _numbers: ContextVar[Iterator[int] | None] = ContextVar("queue_pipeline_lambda_numbers", default=None)
 
 
@@ -81,21 +83,28 @@ def _end(session: Any) -> None:
 @contextlib.contextmanager
 def _active(session: Any) -> Iterator[None]:
     """Let `SparkSession.active()` in this thread be this session."""
-    if is_remote():
-        held = type(session)._active_session
-        before = getattr(held, "session", None)
-        held.session = session
-        try:
-            yield
-        finally:
-            held.session = before
-        return
-    java: Any = session._jvm.org.apache.spark.sql.classic.SparkSession
-    java.setActiveSession(session._jsparkSession)
+    if not is_remote():
+        _ask_thread_first()
+    held = type(session)._active_session if is_remote() else _classic
+    before = getattr(held, "session", None)
+    held.session = session
     try:
         yield
     finally:
-        java.clearActiveSession()
+        held.session = before
+
+
+def _ask_thread_first() -> None:
+    """A classic PySpark has one active session for all threads; let it ask for that of the attempt first."""
+    original = SparkSession.getActiveSession
+    if getattr(original, "is_of_thread", False):
+        return
+
+    def get_active_session(cls: type[SparkSession]) -> SparkSession | None:
+        return getattr(_classic, "session", None) or original()
+
+    get_active_session.is_of_thread = True  # type: ignore[attr-defined]
+    SparkSession.getActiveSession = classmethod(get_active_session)  # type: ignore[method-assign, assignment]
 
 
 def collected(frame: DataFrame) -> Table:

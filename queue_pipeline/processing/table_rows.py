@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Table
+from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.user_tables import TableRows
 
 _EXACT = pa.decimal128(38, 0)
@@ -29,18 +30,29 @@ class OutcomeRows:
         """One row per key; rows without a key stay as they are."""
         if not self.key:
             return self
-        added = [name for name in self.rows.column_names if name not in self.key]
-        exact = self.rows
-        for name in added:
-            if pa.types.is_integer(exact.schema.field(name).type):
-                exact = exact.set_column(exact.column_names.index(name), name, exact[name].cast(_EXACT))
-        grouped: Any = exact.group_by(list(self.key), use_threads=False)
-        sums = grouped.aggregate([(name, "sum") for name in added])
+        names = self.rows.column_names
+        # By position: a column of the key may have the name that a sum would get.
+        keys = [f"k{at}" for at, name in enumerate(names) if name in self.key]
+        added = [f"v{at}" for at, name in enumerate(names) if name not in self.key]
+        columns = [self.rows[name] if name in self.key else self._exact(name) for name in names]
+        exact = pa.table(columns, names=[f"{'k' if name in self.key else 'v'}{at}" for at, name in enumerate(names)])
+        sums: Any = exact.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in added])
+        ordered = sums.select([*keys, *(f"{name}_sum" for name in added)])
         return OutcomeRows(
-            self.table,
-            self.key,
-            sums.select([*self.key, *(f"{name}_sum" for name in added)]).rename_columns([*self.key, *added]),
+            self.table, self.key, ordered.rename_columns([names[int(name[1:])] for name in (*keys, *added)])
         )
+
+    def _exact(self, name: str) -> Any:
+        """Numbers of a type whose sum does not overflow: Arrow would wrap around silently."""
+        column = self.rows[name]
+        kind = column.type
+        if pa.types.is_integer(kind):
+            return column.cast(_EXACT)
+        if pa.types.is_decimal(kind):
+            return column if kind == _EXACT else column.cast(pa.decimal256(76, kind.scale))
+        if not pa.types.is_floating(kind):
+            raise ConfigurationError(f"table {self.table}: column {name} is to be added up and is {kind}; give numbers")
+        return column
 
     def as_table_rows(self) -> TableRows:
         """The same as the transport writes it."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from queue_pipeline.processing.claimed_batch import prepare, read_rows
 from queue_pipeline.processing.executors.manifest import Manifest, TaskReport
 from queue_pipeline.processing.executors.part_report import outside, row_ranges
-from queue_pipeline.processing.failed_copies import failed_copies, failed_in_place, reasons_of
+from queue_pipeline.processing.failed_copies import failed_copies, failed_in_place, reasons_for
 from queue_pipeline.processing.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.table_rows import together
 from queue_pipeline.transport import QueueTransport
@@ -41,7 +41,7 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
         unreadable += [row.row_version for row in prepare(part)[1]]
     check_rows(claim.queue, manifest, rows)
     failed = read_rows(transport.claim_reader, claim, [one.row_version for one in manifest.failures])
-    reasons = reasons_of(manifest.failures)
+    reasons = reasons_for(failed, manifest.failures)
     if is_nginn(transport.resolve(claim.queue)):
         copies = failed_in_place(failed, reasons)
     else:

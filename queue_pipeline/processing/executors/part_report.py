@@ -71,7 +71,12 @@ def row_ranges(row_versions: Any) -> list[tuple[int, int]]:
 
 def outside(ranges: Iterable[tuple[int, int]], known: Sequence[tuple[int, int]]) -> int | None:
     """A row version of some ranges that others do not hold; None if they hold all of them."""
-    held = sorted(known)
+    held: list[tuple[int, int]] = []
+    for first, last in sorted(known):
+        if held and held[-1][1] + 1 == first:
+            held[-1] = (held[-1][0], last)
+        else:
+            held.append((first, last))
     lasts = [last for _, last in held]
     for first, last in ranges:
         at = int(np.searchsorted(lasts, first))

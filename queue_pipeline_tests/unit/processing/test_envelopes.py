@@ -240,7 +240,6 @@ def test_outcomes_with_different_fields_for_one_queue_become_one_set_of_messages
     assert not {wire.ENCLOSED_MESSAGE_TYPES} & set(second)
 
 
-@pytest.mark.xfail(strict=True, reason="number_results() counts all results anew where those of one message are alike")
 def test_the_id_of_a_result_does_not_depend_on_other_messages_of_the_batch():
     lonely = (message(2), None, send())
     (alone,) = sent(lonely)

@@ -44,7 +44,6 @@ def test_a_row_version_outside_is_one_that_the_known_ranges_lack(numbers, known)
     assert found in strangers if strangers else found is None
 
 
-@pytest.mark.xfail(strict=True, reason="outside() takes the border of two parts that follow one another for a gap")
 @settings(deadline=None, database=None)
 @given(st.lists(versions, max_size=4), versions)
 @example([[1, 2], [3, 4]], [2, 3])

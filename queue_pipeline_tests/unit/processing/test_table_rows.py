@@ -87,12 +87,10 @@ def test_summing_twice_changes_nothing():
     assert once.summed().as_table_rows() == once.as_table_rows()
 
 
-@pytest.mark.xfail(strict=True, reason="summed() finds sums by name, and a column of the key may have that name")
 def test_a_key_may_have_any_name():
     assert rows(("n_sum",), n_sum=["a", "a"], n=[1, 2]).summed().as_table_rows().rows == [("a", 3)]
 
 
-@pytest.mark.xfail(strict=True, reason="Arrow's sum of decimals wraps around beyond 38 digits")
 def test_a_sum_of_decimals_that_is_too_large_is_not_another_number():
     largest = Decimal("9" * 36 + ".99")
     try:
@@ -102,7 +100,6 @@ def test_a_sum_of_decimals_that_is_too_large_is_not_another_number():
     assert found == Decimal("2" + "9" * 36 + ".97")
 
 
-@pytest.mark.xfail(strict=True, reason="Arrow's own error comes through, or a count of the true ones")
 @pytest.mark.parametrize("values", [["1", "2"], [True, True], [date(2026, 1, 1)] * 2])
 def test_what_is_no_number_cannot_be_added_and_the_error_names_table_and_column(values):
     with pytest.raises(QueuePipelineError, match=r"totals.* n "):
