@@ -50,7 +50,7 @@ class OutcomeRows:
             return column.cast(_EXACT)
         if pa.types.is_decimal(kind):
             return column if kind == _EXACT else column.cast(pa.decimal256(76, kind.scale))
-        if not pa.types.is_floating(kind):
+        if not (pa.types.is_floating(kind) or pa.types.is_null(kind)):
             raise ConfigurationError(f"table {self.table}: column {name} is to be added up and is {kind}; give numbers")
         return column
 
