@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from queue_pipeline.cluster.standalone import StandaloneCluster
 from queue_pipeline_tests.support.spark_cluster import JAVA_VARIABLE, QUICK
+from tools.cluster.standalone import StandaloneCluster
 
 
 @pytest.fixture(scope="package")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.cluster.cluster_folder import ClusterFolder
-from queue_pipeline.cluster.command import main
-from queue_pipeline.cluster.standalone import StandaloneCluster
-from queue_pipeline.processes import Processes
 from queue_pipeline_tests.support.spark_cluster import running_job
 from queue_pipeline_tests.support.waiting import eventually
+from tools.cluster.cluster_folder import ClusterFolder
+from tools.cluster.command import main
+from tools.cluster.standalone import StandaloneCluster
+from tools.processes import Processes
 
 ROWS = 200
 SUM = sum(2 * number for number in range(ROWS))
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_the_command_starts_shows_and_ends_a_cluster(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--workers", "1", "--no-connect", "--master-port", "0", "--folder", str(folder)]
     started = subprocess.run(
-        [sys.executable, "-m", "queue_pipeline.cluster", "start", *options], capture_output=True, text=True, timeout=200
+        [sys.executable, "-m", "tools.cluster", "start", *options], capture_output=True, text=True, timeout=200
     )
     assert (started.returncode, started.stderr) == (0, ""), started.stdout + started.stderr
     state = ClusterFolder(folder).read()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.cluster.standalone import StandaloneCluster
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import random_seed
 from queue_pipeline.example.samples import samples
@@ -18,6 +17,7 @@ from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.support.cluster_run import WAIT, ClusterRun, cluster_run
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.waiting import eventually
+from tools.cluster.standalone import StandaloneCluster
 
 ORDERS = int(os.environ.get("QUEUE_PIPELINE_TEST_ORDERS", "60000"))
 """As many as fit into a quick suite; it has been run with 200,000, and takes three minutes longer then."""

@@ -26,7 +26,6 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.defs.orders import orders, price_orders
 from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.processes import Processes, tail
 from queue_pipeline.processing.drain import Drain, Drained
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
@@ -39,6 +38,7 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import DatabaseUnavailableError
 from queue_pipeline_tests.support.command_line import environment
 from queue_pipeline_tests.support.spark_cluster import JAVA_VARIABLE, QUICK
+from tools.processes import Processes, tail
 
 LEASE_SECONDS = 5.0
 PATIENCE_SECONDS = 420.0

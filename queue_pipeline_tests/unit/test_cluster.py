@@ -14,18 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.cluster import programs
-from queue_pipeline.cluster.cluster_folder import STATE, ClusterFolder
-from queue_pipeline.cluster.command import main
-from queue_pipeline.cluster.errors import ClusterError
-from queue_pipeline.cluster.executors import executors_of
-from queue_pipeline.cluster.master_page import registered_workers
-from queue_pipeline.cluster.memory import megabytes
-from queue_pipeline.cluster.ports import Ports, answers, prefer, take
-from queue_pipeline.cluster.standalone import StandaloneCluster
-from queue_pipeline.cluster.state import ClusterState, Member
-from queue_pipeline.processes import Processes
 from queue_pipeline_tests.support.waiting import eventually
+from tools.cluster import programs
+from tools.cluster.cluster_folder import STATE, ClusterFolder
+from tools.cluster.command import main
+from tools.cluster.errors import ClusterError
+from tools.cluster.executors import executors_of
+from tools.cluster.master_page import registered_workers
+from tools.cluster.memory import megabytes
+from tools.cluster.ports import Ports, answers, prefer, take
+from tools.cluster.standalone import StandaloneCluster
+from tools.cluster.state import ClusterState, Member
+from tools.processes import Processes
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.demo.command import main
-from queue_pipeline.demo.dagster_ui import DagsterUi, Run, free_port
-from queue_pipeline.demo.figures import Figures
-from queue_pipeline.demo.workplace import DemoError, Workplace
+from tools.demo.command import main
+from tools.demo.dagster_ui import DagsterUi, Run, free_port
+from tools.demo.figures import Figures
+from tools.demo.workplace import DemoError, Workplace
 
 
 def test_a_demo_has_a_database_a_dagster_and_a_spark_of_its_own(tmp_path: Path) -> None:

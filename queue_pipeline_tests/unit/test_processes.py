@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline import processes
-from queue_pipeline.processes import Processes, tail
 from queue_pipeline_tests.support.waiting import eventually
+from tools import processes
+from tools.processes import Processes, tail
 
 # A child that a parent leaves behind in a session of its own, and that does not mind being asked to end.
 STUBBORN = """

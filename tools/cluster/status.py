@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queue_pipeline.cluster.cluster_folder import ClusterFolder
-from queue_pipeline.cluster.executors import executors_of
-from queue_pipeline.cluster.master_page import registered_workers
-from queue_pipeline.cluster.ports import answers
+from tools.cluster.cluster_folder import ClusterFolder
+from tools.cluster.executors import executors_of
+from tools.cluster.master_page import registered_workers
+from tools.cluster.ports import answers
 
 
 @dataclass(frozen=True, slots=True)

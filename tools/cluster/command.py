@@ -12,14 +12,14 @@ import click
 
 from queue_pipeline.cli.output import write_lines
 from queue_pipeline.cli.parameters import POSITIVE
-from queue_pipeline.cluster.cluster_folder import ClusterFolder
-from queue_pipeline.cluster.ports import Ports
-from queue_pipeline.cluster.standalone import StandaloneCluster
-from queue_pipeline.cluster.state import ClusterState
-from queue_pipeline.cluster.status import look
-from queue_pipeline.processes import Processes
 from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE
 from queue_pipeline.transport.errors import QueuePipelineError
+from tools.cluster.cluster_folder import ClusterFolder
+from tools.cluster.ports import Ports
+from tools.cluster.standalone import StandaloneCluster
+from tools.cluster.state import ClusterState
+from tools.cluster.status import look
+from tools.processes import Processes
 
 INTERRUPTED = 130
 MASTER_PORT, CONNECT_PORT, UI_PORT = 7077, 15_002, 8080

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from queue_pipeline.cluster.ports import HOST
-from queue_pipeline.cluster.programs import EXECUTOR
+from tools.cluster.ports import HOST
+from tools.cluster.programs import EXECUTOR
 
 
 def executors_of(worker_port: int, among: Iterable[int]) -> list[int]:

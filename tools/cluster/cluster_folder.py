@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from queue_pipeline.cluster.errors import ClusterError
-from queue_pipeline.cluster.state import ClusterState
-from queue_pipeline.processes import Processes
+from tools.cluster.errors import ClusterError
+from tools.cluster.state import ClusterState
+from tools.processes import Processes
 
 STATE = "cluster.json"
 

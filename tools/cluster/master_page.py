@@ -6,8 +6,8 @@ import json
 import urllib.request
 from typing import Any
 
-from queue_pipeline.cluster.ports import HOST
-from queue_pipeline.cluster.state import Member
+from tools.cluster.ports import HOST
+from tools.cluster.state import Member
 
 _TIMEOUT_SECONDS = 5.0
 

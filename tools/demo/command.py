@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from queue_pipeline.cli.parameters import POSITIVE
-from queue_pipeline.demo.story import Story, Wishes
-from queue_pipeline.demo.workplace import Workplace, project_folder
 from queue_pipeline.transport.errors import QueuePipelineError
+from tools.demo.story import Story, Wishes
+from tools.demo.workplace import Workplace, project_folder
 
 INTERRUPTED = 130
 

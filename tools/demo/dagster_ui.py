@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from queue_pipeline.demo.workplace import DemoError
+from tools.demo.workplace import DemoError
 
 HOST = "127.0.0.1"
 USUAL_PORT = 3000

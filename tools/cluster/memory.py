@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from queue_pipeline.cluster.errors import ClusterError
+from tools.cluster.errors import ClusterError
 
 _AMOUNT = re.compile(r"(\d+)([mg])b?", re.IGNORECASE)
 

@@ -15,17 +15,17 @@ from pathlib import Path
 
 from queue_pipeline.cli import warm_spark
 from queue_pipeline.cli.output import write_heading, write_lines, write_table
-from queue_pipeline.demo.dagster_ui import JOB, DagsterUi, Run, free_port
-from queue_pipeline.demo.figures import Figures, unprocessed
-from queue_pipeline.demo.workplace import DISCOVERY_VARIABLE, DemoError, Workplace, keeps_warm, project_folder
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import random_seed
 from queue_pipeline.example.samples import samples
-from queue_pipeline.processes import Processes, tail
 from queue_pipeline.processing.spark_session import check_reachable
 from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
 from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.transport.transport import QueueTransport
+from tools.demo.dagster_ui import JOB, DagsterUi, Run, free_port
+from tools.demo.figures import Figures, unprocessed
+from tools.demo.workplace import DISCOVERY_VARIABLE, DemoError, Workplace, keeps_warm, project_folder
+from tools.processes import Processes, tail
 
 BAD = 0.01
 TRICKLE_A_SECOND = 3.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from queue_pipeline.cluster.ports import HOST
+from tools.cluster.ports import HOST
 
 Port = Field(ge=1, le=65_535)
 

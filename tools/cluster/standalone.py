@@ -9,16 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from queue_pipeline.cluster import programs
-from queue_pipeline.cluster.cluster_folder import ClusterFolder
-from queue_pipeline.cluster.errors import ClusterError
-from queue_pipeline.cluster.executors import executors_of
-from queue_pipeline.cluster.master_page import registered_workers
-from queue_pipeline.cluster.memory import megabytes
-from queue_pipeline.cluster.ports import Ports, prefer, take
-from queue_pipeline.cluster.state import ClusterState, Member
-from queue_pipeline.processes import Processes, tail
 from queue_pipeline.processing.spark_session import check_java
+from tools.cluster import programs
+from tools.cluster.cluster_folder import ClusterFolder
+from tools.cluster.errors import ClusterError
+from tools.cluster.executors import executors_of
+from tools.cluster.master_page import registered_workers
+from tools.cluster.memory import megabytes
+from tools.cluster.ports import Ports, prefer, take
+from tools.cluster.state import ClusterState, Member
+from tools.processes import Processes, tail
 
 START_SECONDS = 180.0
 """For any one program: five seconds on an idle machine."""

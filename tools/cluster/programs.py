@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from queue_pipeline.cluster.ports import HOST
+from tools.cluster.ports import HOST
 
 HOME = Path(pyspark.__file__).resolve().parent
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"

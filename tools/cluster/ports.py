@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 
-from queue_pipeline.cluster.errors import ClusterError
+from tools.cluster.errors import ClusterError
 
 HOST = "127.0.0.1"
 

@@ -1,0 +1,1 @@
+"""Programs of the project that are no part of the package: the demo, and a Spark cluster on one machine."""

@@ -1,0 +1,7 @@
+"""`python -m tools.cluster`, which scripts/cluster runs."""
+
+import sys
+
+from tools.cluster.command import main
+
+sys.exit(main())
