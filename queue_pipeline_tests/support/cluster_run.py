@@ -145,7 +145,8 @@ def _pipeline(kind: str, folder: str, batch: int) -> QueuePipeline:
     if kind == "example":
         return orders.model_copy(update={**common, "transform": _unlucky})
     given = {"name": "orders", "input_queue": "orders", "output_queues": ["billing"], "transform": _waiting(folder)}
-    return QueuePipeline(**given, **common)
+    # One batch of all messages: two slots would share them.
+    return QueuePipeline(**given, **common, max_concurrency=1)
 
 
 def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:
