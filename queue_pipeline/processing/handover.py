@@ -2,7 +2,7 @@
 
 Over the connection, a batch is hashed, cut up, sent, put together and unpacked before Spark sees its first row. A file
 of columns is written in one go, and Spark reads what the transform asks for in as many tasks as it has cores. Measured,
-batches of 20,000 messages of a kibibyte: 37 against 25 microseconds of Java's time a message, 5 against 4 of ours.
+batches of 40,000 orders of the worked example: 58 against 30 microseconds of Java's time a message, 33 against 24 of ours.
 """
 
 from __future__ import annotations
