@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from queue_pipeline.processing.arrow import spark_schema
 from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.claimed_batch import SCHEMA, Unreadable
 from queue_pipeline.processing.contract import returned_by
@@ -86,7 +86,7 @@ class Executors:
         schema = pa.schema([SCHEMA.field(name) for name in _CONFIRMED])
         with own_errors(), self._sessions.session() as spark:
             parts = claim_parts(self._transport, claim)
-            reading = Reading(executor_settings(self._transport), claim, parts, from_arrow_schema(schema))
+            reading = Reading(executor_settings(self._transport), claim, parts, spark_schema(schema))
             messages = partial(confirmations, confirming=confirming)
             return self._write(claim, _claimed(spark, reading), messages)[0].piles
 
@@ -94,7 +94,7 @@ class Executors:
         parts, job = claim_parts(self._transport, claim), new_job()
         schema = SCHEMA if self._parser is None else SCHEMA.append(pa.field(PAYLOAD, self._parser.payload_type))
         settings = executor_settings(self._transport)
-        reading = Reading(settings, claim, parts, from_arrow_schema(schema), self._parser, job)
+        reading = Reading(settings, claim, parts, spark_schema(schema), self._parser, job)
         further = () if self._parser is None else (PAYLOAD,)
         returned = returned_by(self._pipeline, messages_frame(_claimed(spark, reading), claim.failures + 1, *further))
         with ThreadPoolExecutor(max(1, len(returned.tables))) as others:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from queue_pipeline.processing.arrow import spark_schema
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.claimed_batch import SCHEMA
 from queue_pipeline.processing.executors.attempts import Messages, stage_partition
@@ -66,7 +67,7 @@ class Parsing:
     def schema(self) -> T.StructType:
         """The columns of a message, the payload, and the problem in words."""
         added = [pa.field(PAYLOAD, self.parser.payload_type), pa.field(PROBLEM, pa.string())]
-        return from_arrow_schema(pa.schema([*SCHEMA, *added]))
+        return spark_schema(pa.schema([*SCHEMA, *added]))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same messages with two further columns."""

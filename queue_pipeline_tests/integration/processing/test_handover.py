@@ -267,3 +267,19 @@ def test_times_before_todays_calendar_arrive_unchanged_either_way(hand_over, fol
         ancient = rows.set_column(SCHEMA.names.index("enqueued"), SCHEMA.field("enqueued"), times)
         with hand_over(ancient) as frame:
             assert {row["enqueued"] for row in content(frame)} == {moment}
+
+
+@pytest.mark.parametrize("rows", [1, 30_000], ids=["sent", "as a file"])
+def test_a_time_without_a_zone_stays_without_one(spark, rows):
+    moment = datetime(2026, 3, 29, 2, 30)
+    table = pa.table(
+        {
+            "at": pa.array([moment] * rows, pa.timestamp("us")),
+            "instant": pa.array([moment] * rows, pa.timestamp("us", "UTC")),
+            "filler": ["x" * 40] * rows,
+        }
+    )
+    with Handover().frame(spark, table) as frame:
+        assert [frame.schema[name].dataType.typeName() for name in ("at", "instant")] == ["timestamp_ntz", "timestamp"]
+        (found,) = frame.select("at").distinct().collect()
+    assert found["at"] == moment
