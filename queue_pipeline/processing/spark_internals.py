@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
@@ -108,11 +109,13 @@ def _ask_thread_first() -> None:
 
 
 def collected(frame: DataFrame) -> Table:
-    """The rows of a frame. `toArrow` of a Connect client asks for the schema first, and casts to it: a struct that is
-    null where its fields are NOT NULL would be refused.
+    """The rows of a frame as Spark returns them. `toArrow` casts them to the schema of the frame, for which a Connect
+    client asks first, and refuses a struct that is null where its fields are NOT NULL.
     """
-    unasked = getattr(frame, "_to_table", None) if is_remote() else None
-    return frame.toArrow() if unasked is None else unasked()[0]
+    unknown: Any = frame
+    if is_remote():
+        return unknown._to_table()[0]
+    return pa.Table.from_batches(unknown._collect_as_arrow(empty_list_if_zero_records=False))
 
 
 @contextlib.contextmanager

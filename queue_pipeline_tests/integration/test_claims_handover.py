@@ -8,7 +8,7 @@ import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, QueueNotFoundError
+from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, QueueNotFoundError, TableNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -210,8 +210,9 @@ def test_messages_of_claims_that_nobody_holds_are_counted_by_queue(transport, cl
     assert claims.waiting() == {orders.canonical: 2, billing.canonical: 3}
 
 
-def test_nothing_waits_where_nothing_is_installed(backend):
-    assert backend.transport().claims.waiting() == {}
+def test_claims_that_were_never_installed_are_an_error_with_the_next_step(backend):
+    with pytest.raises(TableNotFoundError, match="queue-pipeline install"):
+        backend.transport().claims.waiting()
 
 
 def test_a_look_at_what_waits_does_not_wait_for_a_completion(transport, claims, orders):

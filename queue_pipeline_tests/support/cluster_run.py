@@ -43,6 +43,8 @@ from tools.processes import Processes, tail
 LEASE_SECONDS = 5.0
 PATIENCE_SECONDS = 420.0
 WAIT = b"wait"
+ALL_MESSAGES = 1_000_000
+"""A batch that holds whatever a test sends."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class ClusterRun:
 
 @contextmanager
 def cluster_run(
-    kind: str, url: str, spark: str, folder: Path, *, batch: int = 1_000_000, conf: str = ""
+    kind: str, url: str, spark: str, folder: Path, *, batch: int = ALL_MESSAGES, conf: str = ""
 ) -> Iterator[ClusterRun]:
     """A run on a database and a cluster; ended, whatever happens."""
     folder.mkdir()
@@ -145,8 +147,8 @@ def _pipeline(kind: str, folder: str, batch: int) -> QueuePipeline:
     if kind == "example":
         return orders.model_copy(update={**common, "transform": _unlucky})
     given = {"name": "orders", "input_queue": "orders", "output_queues": ["billing"], "transform": _waiting(folder)}
-    # One batch of all messages: two slots would share them.
-    return QueuePipeline(**given, **common, max_concurrency=1)
+    # Two slots would share what is meant to be one batch.
+    return QueuePipeline(**given, **common, max_concurrency=1 if batch == ALL_MESSAGES else 2)
 
 
 def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import pytest
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.processing.travel import is_local
 from queue_pipeline.transport import new_message
@@ -34,8 +35,8 @@ def test_the_master_decides_once_a_run(postgresql, spark, monkeypatch, master, b
     transport = postgresql.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
     pipeline = QueuePipeline(name="orders", input_queue="orders", output_queues=["billing"], transform=forward)
-    executors = Asked(pipeline, transport, lambda: spark)
-    recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, lambda: spark), executors)
+    executors = Asked(pipeline, transport, AttemptSessions(lambda: spark))
+    recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, AttemptSessions(lambda: spark)), executors)
     for n in range(2):
         transport.send("orders", new_message(f'{{"n": {n}}}'))
         (report,) = recovery.attempt(transport.claim("orders", "me", 10)).reports
@@ -47,4 +48,4 @@ def test_the_master_decides_once_a_run(postgresql, spark, monkeypatch, master, b
 def test_the_local_server_names_a_local_master(postgresql, spark):
     transport = postgresql.transport(endpoint="orders")
     pipeline = QueuePipeline(name="orders", input_queue="orders", transform=forward)
-    assert is_local(Executors(pipeline, transport, lambda: spark).master())
+    assert is_local(Executors(pipeline, transport, AttemptSessions(lambda: spark)).master())

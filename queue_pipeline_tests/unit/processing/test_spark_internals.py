@@ -259,10 +259,3 @@ def test_an_interrupt_that_fails_for_one_session_reaches_the_next(base, monkeypa
 def test_rows_are_collected_without_a_question_for_their_schema(base):
     rows, frame = object(), SimpleNamespace(_to_table=lambda: (rows, "schema"))
     assert collected(frame) is rows
-
-
-def test_rows_of_a_frame_without_that_function_are_collected_the_public_way(base, monkeypatch):
-    rows = object()
-    assert collected(SimpleNamespace(toArrow=lambda: rows)) is rows
-    monkeypatch.setattr(spark_internals, "is_remote", lambda: False)
-    assert collected(SimpleNamespace(toArrow=lambda: rows, _to_table=None)) is rows
