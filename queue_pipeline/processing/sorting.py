@@ -1,4 +1,4 @@
-"""The results of a batch, sorted: related to their messages, checked, and told apart into sends, failures and rows.
+"""The results of a batch, sorted: related to their messages, checked, and separated into sends, failures and rows.
 
 Spark returns one row per message, or per group of them, with one struct column per outcome. Everything here works on
 whole columns.

@@ -43,9 +43,9 @@ class Manifest(BaseModel):
     @staticmethod
     def of(reports: Iterable[TaskReport | Manifest]) -> Manifest:
         """The manifest of a job's tasks, or of manifests of some of them each."""
-        told = list(reports)
+        everything = list(reports)
         return Manifest(
-            piles=[pile for report in told for pile in report.piles],
-            failures=[failed for report in told for failed in report.failures],
-            rows=[part for report in told for part in report.rows],
+            piles=[pile for report in everything for pile in report.piles],
+            failures=[failed for report in everything for failed in report.failures],
+            rows=[part for report in everything for part in report.rows],
         )

@@ -1,4 +1,4 @@
-"""Results are related to their messages, then told apart into sends, failures and rows for tables."""
+"""Results are related to their messages, then separated into sends, failures and rows for tables."""
 
 from functools import partial
 
