@@ -351,7 +351,8 @@ def test_what_a_killed_process_left_is_picked_up_once(backend, transport, spark,
         assert eventually(peer.schedule) == 5
         while peer.receive():
             pass
-        assert run(transport, spark) == []
+        # The lease of the dead claim may end a moment after the peer took its messages; a later run drops it then.
+        eventually(lambda: run(transport, spark) == [] and not transport.claims.list())
         assert (sorted(peer.handled()), numbers(transport)) == ([0, 1, 2, 3, 4], [])
     else:
         eventually(lambda: run(transport, spark))
