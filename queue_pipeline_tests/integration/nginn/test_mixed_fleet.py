@@ -242,7 +242,8 @@ def test_of_a_batch_whose_lease_is_over_the_next_of_ours_gets_what_no_peer_has_t
     assert {int(message.headers[wire.MESSAGE_ID], 16) for message in messages} == set(range(5)) - taken
     five.transport.claims.complete(rest, copies(*(set(range(5)) - taken)))
     assert sorted([*five.results(), *five.peer.handled()]) == [0, 1, 2, 3, 4]
-    assert five.transport.claims.list() == []
+    # The lease of the lost claim may end a moment after the peer took its messages; a later claim drops it then.
+    eventually(lambda: five.transport.claim(QUEUE, "ours", 10) is None and not five.transport.claims.list())
     check_changes(five.changes())
 
 
