@@ -15,7 +15,7 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
     """Measure on PostgreSQL with a warm Spark."""
     with bench.database("example", report, **ours.TRANSPORT) as (url, transport, connection):
         ways = Ways(url, transport, connection, bench, plan)
-        rounds = Rounds(connection, bench.processor_seconds)
+        rounds = Rounds(connection, bench.processes)
         with ways.by_hand() as by_hand:
             rounds.warm_up([ways.example()], plan.pipeline_warm_ups)
             ways.figures.clear()

@@ -23,7 +23,7 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
     """Measure on PostgreSQL: first by Sparks that were just started, then with a warm one."""
     with bench.database("pipeline", report, **ours.TRANSPORT) as (url, transport, connection):
         ways = Ways(url, transport, connection, bench, plan)
-        rounds = Rounds(connection, bench.processor_seconds)
+        rounds = Rounds(connection, bench.processes)
         young = []
         for _ in range(plan.young_rounds):
             with ways.example_young() as way:

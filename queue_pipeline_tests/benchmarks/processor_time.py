@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 KINDS = {"postgres": "postgresql", "java": "java", "python": "python"}
 """What the name of a program begins with, and the kind it belongs to."""
@@ -17,35 +18,50 @@ _TIMES = slice(11, 15)
 Seconds = dict[str, float]
 
 
-def processor_seconds(more: Iterable[int] = (), proc: Path = Path("/proc")) -> Seconds:
-    """Seconds that this process, processes given by id and all their descendants have used, by kind.
+class Used(NamedTuple):
+    """What a process has used so far, with its children that have ended."""
 
-    A child that ended is counted with its parent.
-    """
+    parent: int
+    kind: str | None
+    seconds: float
+
+
+Look = dict[int, Used]
+"""The processes that count, by id."""
+
+
+def look(more: Iterable[int] = (), proc: Path = Path("/proc")) -> Look:
+    """This process, processes given by id and all their descendants."""
     found = dict(_processes(proc))
     children: dict[int, list[int]] = {}
-    for pid, (parent, _, _) in found.items():
-        children.setdefault(parent, []).append(pid)
-    seconds = dict.fromkeys(KINDS.values(), 0.0)
-    waiting, seen = [os.getpid(), *more], set()
+    for pid, used in found.items():
+        children.setdefault(used.parent, []).append(pid)
+    waiting, seen = [os.getpid(), *more], {}
     while waiting:
         pid = waiting.pop()
-        if pid in seen or pid not in found:
-            continue
-        seen.add(pid)
-        waiting += children.get(pid, [])
-        _, kind, ticks = found[pid]
-        if kind is not None:
-            seconds[kind] += ticks / _TICKS
+        if pid not in seen and pid in found:
+            seen[pid] = found[pid]
+            waiting += children.get(pid, [])
+    return seen
+
+
+def difference(before: Look, after: Look) -> Seconds:
+    """Seconds that were used in between, by kind.
+
+    What a process had used before it ended is now its parent's, which may be of another kind: Spark ends idle workers.
+    """
+    seconds = dict.fromkeys(KINDS.values(), 0.0)
+    for sign, looked in ((1, after), (-1, before)):
+        for pid, used in looked.items():
+            heir = used
+            while sign < 0 and pid not in after and heir.parent in before:
+                pid, heir = heir.parent, before[heir.parent]
+            if heir.kind is not None:
+                seconds[heir.kind] += sign * used.seconds
     return seconds
 
 
-def difference(before: Seconds, after: Seconds) -> Seconds:
-    """What was used in between."""
-    return {kind: after[kind] - before[kind] for kind in after}
-
-
-def _processes(proc: Path) -> Iterator[tuple[int, tuple[int, str | None, int]]]:
+def _processes(proc: Path) -> Iterator[tuple[int, Used]]:
     for folder in proc.iterdir():
         if not folder.name.isdigit():
             continue
@@ -56,4 +72,4 @@ def _processes(proc: Path) -> Iterator[tuple[int, tuple[int, str | None, int]]]:
         name, _, rest = text.partition("(")[2].rpartition(")")
         fields = rest.split()
         kind = next((kind for start, kind in KINDS.items() if name.startswith(start)), None)
-        yield int(folder.name), (int(fields[_PARENT]), kind, sum(map(int, fields[_TIMES])))
+        yield int(folder.name), Used(int(fields[_PARENT]), kind, sum(map(int, fields[_TIMES])) / _TICKS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from queue_pipeline_tests.benchmarks.plan import say
-from queue_pipeline_tests.benchmarks.processor_time import Seconds, difference
+from queue_pipeline_tests.benchmarks.processor_time import Look, Seconds, difference
 from queue_pipeline_tests.benchmarks.server import wal_position
 
 
@@ -49,9 +49,9 @@ Results = dict[str, list[Measured]]
 class Rounds:
     """Runs ways one after the other on one database; the order turns around from round to round."""
 
-    def __init__(self, connection: Any, processor: Callable[[], Seconds]) -> None:
+    def __init__(self, connection: Any, processes: Callable[[], Look]) -> None:
         self._connection = connection
-        self._processor = processor
+        self._processes = processes
 
     def warm_up(self, ways: Sequence[Way], times: int) -> None:
         """Rounds for Java's compiler, which do not count."""
@@ -75,7 +75,7 @@ class Rounds:
     def _measure(self, way: Way) -> Measured:
         way.prepare()
         gc.collect()
-        written, used = wal_position(self._connection), self._processor()
+        written, used = wal_position(self._connection), self._processes()
         start = time.perf_counter()
         way.work()
         took = time.perf_counter() - start
@@ -83,7 +83,7 @@ class Rounds:
             way.count,
             took,
             wal_position(self._connection) - written,
-            difference(used, self._processor()),
+            difference(used, self._processes()),
         )
         way.check()
         return measured

@@ -17,7 +17,7 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.backlogs import Backlogs
 from queue_pipeline_tests.benchmarks.plan import say
-from queue_pipeline_tests.benchmarks.processor_time import Seconds, processor_seconds
+from queue_pipeline_tests.benchmarks.processor_time import Look, look
 from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.server import private_postgresql, stated_settings, versions
 from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
@@ -57,12 +57,12 @@ class Workbench:
         self._stack.enter_context(private_spark(Path(self._stack.enter_context(folder))))
         return SparkResource(spark_config=spark_config())
 
-    def processor_seconds(self) -> Seconds:
-        """Processor time of this process, the database, Spark's server and all that they started."""
+    def processes(self) -> Look:
+        """This process, the database, Spark's server and all that they started, with the processor time they used."""
         discovery = os.environ.get(DISCOVERY_VARIABLE)
         if discovery is None or not Path(discovery).exists():
-            return processor_seconds()
-        return processor_seconds([int(json.loads(Path(discovery).read_text())["pid"])])
+            return look()
+        return look([int(json.loads(Path(discovery).read_text())["pid"])])
 
     @functools.cached_property
     def backlogs(self) -> Backlogs:

@@ -6,7 +6,7 @@ import pytest
 from queue_pipeline_tests.benchmarks.__main__ import YOUNG
 from queue_pipeline_tests.benchmarks.consumers.pricing import price
 from queue_pipeline_tests.benchmarks.plan import BACKLOGS, make_plan
-from queue_pipeline_tests.benchmarks.processor_time import difference, processor_seconds
+from queue_pipeline_tests.benchmarks.processor_time import Used, difference, look
 from queue_pipeline_tests.benchmarks.ratios import PAIRS, ratios, young_ratio
 from queue_pipeline_tests.benchmarks.rendering import as_markdown, as_text
 from queue_pipeline_tests.benchmarks.report import Report, paired, summarise
@@ -118,13 +118,17 @@ def test_processor_time_is_added_up_by_kind_over_all_descendants(tmp_path):
     stat(tmp_path, own + 4, "python3.11", own + 3, second, 0, 0, 0)
     stat(tmp_path, own + 5, "java", 1, 70 * second, 0, 0, 0)
     stat(tmp_path, own + 6, "a) (b", own, second, 0, 0, 0)
-    found = processor_seconds([own + 3], tmp_path)
+    found = difference({}, look([own + 3], tmp_path))
     assert found == {"postgresql": 4.0, "java": 5.0, "python": 3.0}
-    assert difference({"java": 1.0}, {"java": 5.0}) == {"java": 4.0}
+
+
+def test_what_an_ended_worker_had_used_before_is_not_counted_with_its_parent():
+    java, worker = Used(1, "java", 5.0), Used(7, "python", 8.0)
+    assert difference({7: java, 8: worker}, {7: Used(1, "java", 14.0)}) == {"postgresql": 0, "java": 1.0, "python": 0}
 
 
 def test_the_processor_time_of_this_process_is_read_from_the_kernel():
-    assert processor_seconds()["python"] > 0
+    assert difference({}, look())["python"] > 0
 
 
 # --- what is printed ---------------------------------------------------------------------------------------
