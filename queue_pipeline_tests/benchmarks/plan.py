@@ -38,7 +38,7 @@ class Plan:
     """Messages of the consumer that takes them one by one."""
     pgqueuer_rows: int = 10_000
     bloat_rounds: int = 9
-    """More than of others: autovacuum works beside them, on either queue at any time."""
+    """More than of others: autovacuum works beside them, on either queue at any time. None: not measured."""
     batch: int = 10_000
     stream_rows: int = 200_000
     """Always as many, quick or not: that is the number that the limit of memory is about."""
@@ -72,7 +72,7 @@ QUICK = Plan(
     young_rounds=1,
     single_rows=4_000,
     pgqueuer_rows=2_000,
-    bloat_rounds=3,
+    bloat_rounds=0,
     peeks=100,
     side_rounds=1,
     body_bytes=5 * 1024 * 1024,

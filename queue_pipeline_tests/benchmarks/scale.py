@@ -28,4 +28,5 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
         orders = Orders(transport, connection)
         tell_bodies(orders, transport, bench.spark, plan, report)
         tell_executors(orders, transport, bench.spark, plan, report)
-    tell_bloat(plan, report)
+    if plan.bloat_rounds:
+        tell_bloat(plan, report)
