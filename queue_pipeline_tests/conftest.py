@@ -7,12 +7,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyodbc
 import pytest
 from pyspark.sql import SparkSession
+from sqlalchemy import text
 
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import (
     PSYCOPG,
@@ -99,7 +101,7 @@ def postgresql(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backe
 @pytest.fixture
 def sqlserver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     if not os.environ.get(SQLSERVER_VARIABLE):
-        pytest.skip(f"needs a T-SQL server: set {SQLSERVER_VARIABLE} to an ODBC connection string")
+        pytest.skip(f"needs a T-SQL server: set {SQLSERVER_VARIABLE} to its setting (mssql://…)")
     yield from _open("sqlserver", request, tmp_path)
 
 
@@ -135,21 +137,21 @@ def _open(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
             close()
 
 
-def _open_sqlserver(connection_string: str, closers: list) -> Iterator[Backend]:
-    connection = pyodbc.connect(connection_string, autocommit=True)
+def _open_sqlserver(setting: str, closers: list) -> Iterator[Backend]:
+    engine = Database(database_url(setting)).engine.execution_options(isolation_level="AUTOCOMMIT")
     schema = f"qp_test_{os.getpid()}_{next(_numbers)}"
-    connection.execute(f"CREATE SCHEMA {schema}")
-    version = connection.execute("SELECT @@VERSION").fetchall()[0][0]
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
+        version = connection.exec_driver_sql("SELECT @@VERSION").scalar_one()
     try:
-        yield Backend("sqlserver", f"odbc:{connection_string}", schema, "Babelfish" in version, closers)
+        yield Backend("sqlserver", setting, schema, "Babelfish" in version, closers)
     finally:
         for close in closers:
             close()
         closers.clear()
-        tables = connection.execute(
-            "SELECT CAST(TABLE_NAME AS nvarchar(128)) FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = ?", schema
-        ).fetchall()
-        for (table,) in tables:
-            connection.execute(f"DROP TABLE [{schema}].[{table.replace(']', ']]')}]")
-        connection.execute(f"DROP SCHEMA {schema}")
-        connection.close()
+        listed = "SELECT CAST(TABLE_NAME AS nvarchar(128)) FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = :schema"
+        with engine.connect() as connection:
+            for table in connection.execute(text(listed), {"schema": schema}).scalars().all():
+                connection.exec_driver_sql(f"DROP TABLE [{schema}].[{table.replace(']', ']]')}]")
+            connection.exec_driver_sql(f"DROP SCHEMA {schema}")
+        engine.dispose()

@@ -12,20 +12,11 @@ from queue_pipeline.cli.parameters import Text, queues_argument
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport import install as ddl
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database_url import DatabaseUrl
-from queue_pipeline.transport.dialects import DIALECTS
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.database.dialects import DIALECTS, dialect_of
 from queue_pipeline.transport.install import InstallOptions
 from queue_pipeline.transport.instances import instance_address
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_DIALECT_OF_SCHEME = {
-    "sqlite": "sqlite",
-    "postgresql": "postgresql",
-    "postgresql+pyodbc": "postgresql",
-    "mssql": "sqlserver",
-}
 
 
 def table_options(command: F) -> F:
@@ -102,8 +93,10 @@ def script(
     """
     options = InstallOptions(heap, body_string, grant_to)
     url = session.url()
-    chosen = DIALECTS[dialect or _dialect_name(url)]
-    catalog = session.catalog or (url.database if url.scheme == "mssql" and chosen.has_catalogs else None)
+    named = dialect_of(url)
+    chosen = DIALECTS[dialect] if dialect else named
+    # The database inside a whole ODBC string is not parsed: the script then names no catalog.
+    catalog = session.catalog or (url.database if named.has_catalogs and chosen.has_catalogs else None) or None
     nginn, subscriptions_table = session.nginn_settings(), session.subscriptions_table
     book = AddressBook(chosen, session.schema, catalog, nginn=nginn, subscriptions_table=subscriptions_table)
     full, bare = _split(book, queues, instances, session.error_queue, plain)
@@ -125,13 +118,3 @@ def _split(
     if plain:
         return [], list(dict.fromkeys([*named, error]))
     return named, [] if error in named else [error]
-
-
-def _dialect_name(url: DatabaseUrl) -> str:
-    try:
-        return _DIALECT_OF_SCHEME[url.scheme]
-    except KeyError:
-        raise ConfigurationError(
-            f"an {url.scheme}: setting does not say which dialect it is; "
-            f"add --dialect with one of {', '.join(sorted(DIALECTS))}"
-        ) from None

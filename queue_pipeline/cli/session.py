@@ -6,15 +6,18 @@ import contextlib
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from queue_pipeline.transport.address import QueueAddress, double_quote, parse_postgresql
-from queue_pipeline.transport.database_url import DatabaseUrl, default_database_url, parse_database_url
+from queue_pipeline.transport.database.setting import database_url, default_database_url, secrets
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.nginn.settings import NGinnSettings, default_nginn_settings, parse_nginn_settings
 from queue_pipeline.transport.transport import QueueTransport
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,9 +37,9 @@ class Session:
     json: bool = False
     debug: bool = False
 
-    def url(self) -> DatabaseUrl:
+    def url(self) -> URL:
         """The database that was named, by option or environment, else the default."""
-        return default_database_url() if self.database is None else parse_database_url(self.database)
+        return default_database_url() if self.database is None else database_url(self.database)
 
     def nginn_settings(self) -> NGinnSettings:
         """The settings of NGinn queues, by option or environment."""
@@ -45,7 +48,7 @@ class Session:
     def secrets(self) -> tuple[str, ...]:
         """Texts that must never be printed; a setting that cannot be read has none that are known."""
         try:
-            return self.url().secrets()
+            return secrets(self.url())
         except ConfigurationError:
             return ()
 
@@ -63,7 +66,7 @@ class Session:
             try:
                 yield transport
             except QueueNotFoundError as error:
-                if transport.database.dialect.name == "postgresql":
+                if transport.database.dialect.dots_end_schemas:
                     add_quoting_hint(error, parse_postgresql(error.queue), transport.book.default_schema)
                 raise
 

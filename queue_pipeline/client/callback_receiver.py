@@ -13,10 +13,9 @@ from queue_pipeline.client.settings import CallbackSettings
 from queue_pipeline.client.unmatched import why_unmatched
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.backoff import Backoff
-from queue_pipeline.transport.database import CommitUnknownError
+from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.error_message import error_message
-from queue_pipeline.transport.errors import QueuePipelineError, TransientDatabaseError
+from queue_pipeline.transport.errors import CommitUnknownError, QueuePipelineError, TransientDatabaseError
 from queue_pipeline.transport.messages import Operation, ReceivedMessage
 from queue_pipeline.transport.transport import QueueTransport
 

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from queue_pipeline.client.callback_receiver import CallbackReceiver
 from queue_pipeline.client.pending import Ending, InFlight, PendingRequests
@@ -17,7 +18,6 @@ from queue_pipeline.client.request import Body, encoded, request_message
 from queue_pipeline.client.settings import CallbackSettings
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.database_url import DatabaseUrl
 from queue_pipeline.transport.errors import (
     ClientClosedError,
     ConfigurationError,
@@ -28,6 +28,9 @@ from queue_pipeline.transport.instances import instance_address
 from queue_pipeline.transport.messages import new_message
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import Queue, QueueTransport
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Engine
 
 DEFAULT_TIMEOUT = 30.0
 CLOSE_SECONDS = 30.0
@@ -46,7 +49,7 @@ class QueueClient:
 
     def __init__(
         self,
-        transport: QueueTransport | DatabaseUrl | str | None = None,
+        transport: QueueTransport | URL | Engine | str | None = None,
         endpoint: str = "client",
         *,
         discriminator: str | None = None,

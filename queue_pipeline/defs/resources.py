@@ -11,7 +11,7 @@ from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.transport.addressing import SUBSCRIPTIONS_VARIABLE
-from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE
+from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE
 
 
 @dg.definitions

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from queue_pipeline.example.orders import Order, good_orders, order_body, order_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import OutgoingMessage
 from queue_pipeline.transport.ready import ReadyMessages

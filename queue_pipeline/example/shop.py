@@ -42,8 +42,8 @@ def install(transport: QueueTransport) -> list[Installed]:
     """Create the queues and the table; what is there already is left as it is."""
     done = transport.install(ORDERS, BILLING, SHIPPING, plain_queues=[ERROR])
     dialect, table = transport.database.dialect, transport.resolve(TOTALS)
-    exists = dialect.statement("table_exists", queue=table)
-    create = dialect.statement("example_order_totals", table=table)
+    exists = dialect.statement("schema.exists", queue=table)
+    create = dialect.statement("example.create_order_totals", table=table)
     created = not transport.database.run(lambda own: own.rows(exists), write=False)
     transport.database.run(lambda own: own.execute(create))
     return [*done, Installed(table.canonical, created)]
@@ -51,7 +51,7 @@ def install(transport: QueueTransport) -> list[Installed]:
 
 def totals(transport: QueueTransport) -> list[Total]:
     """The table as it is now."""
-    command = transport.database.dialect.statement("example_order_totals_list", table=transport.resolve(TOTALS))
+    command = transport.database.dialect.statement("example.order_totals", table=transport.resolve(TOTALS))
     try:
         rows = transport.database.run(lambda own: own.rows(command), write=False)
     except TableNotFoundError:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from queue_pipeline.processing.concurrency import Demand, RampUp, receivers_to_start, share
 from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.transport.backoff import Backoff
+from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,

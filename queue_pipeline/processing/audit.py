@@ -10,7 +10,7 @@ from queue_pipeline.processing.acknowledgement import is_acknowledged
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.error_message import processing_headers
 from queue_pipeline.transport.ready import ReadyMessages
 

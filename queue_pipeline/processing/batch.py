@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,13 +24,15 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.transforming import Transformer
 from queue_pipeline.processing.travel import travels_by_executors
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.database import Transaction
 from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.nginn.in_place import Mark
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.transport import QueueTransport
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 class BatchProcessor:
@@ -115,7 +118,7 @@ class BatchProcessor:
         self,
         batch: ClaimedBatch,
         ready: Sequence[ReadyMessages],
-        work: Callable[[Transaction], None] | None = None,
+        work: Callable[[Connection], None] | None = None,
         marks: Sequence[Mark] = (),
     ) -> None:
         dead_letters = [row.row_version for row in batch.unreadable]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.envelopes import Publication, Sending
 from queue_pipeline.processing.failed_copies import FailedCopies, failed_copies, failed_in_place
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import DelayedRetry
-from queue_pipeline.transport.database import Transaction
 from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.messages import TransactionMode
@@ -19,6 +19,9 @@ from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline.transport.user_tables import TableRows
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 Retry = Callable[[Mapping[str, str]], DelayedRetry | None]
 
@@ -73,13 +76,13 @@ class BatchContext:
             return failed_in_place(messages, reasons, retry)
         return failed_copies(self.pipeline, queue.canonical, messages, reasons, datetime.now(UTC), retry)
 
-    def own_tables(self, tables: Sequence[TableRows]) -> Callable[[Transaction], None] | None:
+    def own_tables(self, tables: Sequence[TableRows]) -> Callable[[Connection], None] | None:
         """The work of a completing transaction: rows for the user's own tables."""
         if not tables:
             return None
 
-        def write(transaction: Transaction) -> None:
+        def write(connection: Connection) -> None:
             for rows in tables:
-                self.transport.user_tables.write(transaction, rows)
+                self.transport.user_tables.write(connection, rows)
 
         return write

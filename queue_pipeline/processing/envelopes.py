@@ -15,7 +15,7 @@ from queue_pipeline.processing.header_columns import header_texts
 from queue_pipeline.processing.result_ids import number_results, result_ids
 from queue_pipeline.processing.sorting import in_order
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.publish import INTENT
 from queue_pipeline.transport.ready import ReadyMessages

@@ -11,7 +11,7 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.recoverability import DelayedRetry, retry_headers
 from queue_pipeline.processing.sorting import Failed
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.error_message import Failure, error_message
 from queue_pipeline.transport.nginn.in_place import Mark
 from queue_pipeline.transport.ready import ReadyMessages

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from queue_pipeline.transport.address import QueueAddress, check_name
-from queue_pipeline.transport.dialect import Dialect
+from queue_pipeline.transport.database.dialect import Dialect
 from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.nginn.endpoint import NGINN, is_endpoint, parse_endpoint
 from queue_pipeline.transport.nginn.settings import VARIABLE, NGinnSettings
@@ -122,7 +122,7 @@ class AddressBook:
         limit = self.dialect.longest_queue_name
         size = self.dialect.name_length(queue.table)
         if limit is not None and size > limit:
-            unit = "bytes" if self.dialect.name == "postgresql" else "characters"
+            unit = self.dialect.name_unit
             raise AddressError(
                 f"queue {queue.canonical}: its name has {size} {unit}, and {self.dialect.name} leaves room for {limit} "
                 f"beside the suffix .{DELAYED_SUFFIX}; choose a shorter name"

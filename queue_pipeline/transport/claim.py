@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
@@ -31,9 +32,9 @@ class Claim:
     """How often these messages have failed as they are; counted anew when the claim is split."""
 
     @property
-    def fence(self) -> tuple[str, str, int]:
-        """What must still be so in the database for its holder to act on it: id, owner and attempt."""
-        return self.claim_id, self.owner, self.attempt
+    def fence(self) -> dict[str, Any]:
+        """The values that the claim's row must still have for its holder to act on it."""
+        return {"claim_id": self.claim_id, "owner": self.owner, "attempt": self.attempt}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from queue_pipeline.transport.addressing import AddressBook
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.database import Database
+from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.nginn.reading import read_in_place
 from queue_pipeline.transport.nginn.rows import is_nginn
@@ -43,9 +43,10 @@ class ClaimReader:
             raise ConfigurationError(f"queue {claim.queue}: a part needs room for at least one message and one byte")
         tables = self._book.claim_tables(self._book.resolve(claim.queue))
         command = self._database.dialect.statement(
-            f"{tables.queue.layout}/claim_parts", queue=tables.queue, claimed=tables.claimed
+            f"{tables.queue.layout}/claimed.parts", queue=tables.queue, claimed=tables.claimed
         )
-        rows = self._database.run(lambda own: own.rows(command, (max_messages, max_bytes, claim.claim_id)), write=False)
+        values = {"messages": max_messages, "bytes": max_bytes, "claim_id": claim.claim_id}
+        rows = self._database.run(lambda own: own.rows(command, **values), write=False)
         return [Part(int(first), int(last), int(messages), int(size)) for first, last, messages, size in rows]
 
     def read(
@@ -62,15 +63,17 @@ class ClaimReader:
 
     def read_part(self, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
         """One part as one record batch."""
+        from queue_pipeline.transport.claimed_columns import from_rows
+
         tables = self._book.claim_tables(self._book.resolve(claim.queue))
-        values = (claim.claim_id, part.first_row_version, part.last_row_version)
+        values = {"claim_id": claim.claim_id, "first": part.first_row_version, "last": part.last_row_version}
         dialect = self._database.dialect
         if is_nginn(tables.queue):
-            from queue_pipeline.transport.claimed_columns import from_rows
-
             settings = self._book.nginn
             rows = self._database.run(
                 lambda own: read_in_place(own, dialect, tables, settings, values, body=body), write=False
             )
             return from_rows(rows)
-        return self._database.run(lambda own: dialect.read_claimed(own, tables, values, body=body), write=False)
+        name = f"{tables.queue.layout}/claimed.{'read' if body else 'read_headers'}"
+        command = dialect.statement(name, queue=tables.queue, claimed=tables.claimed)
+        return from_rows(self._database.run(lambda own: own.read(command, **values), write=False))

@@ -9,10 +9,11 @@ from typing import Any
 
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, AddressBook, ClaimTables
 from queue_pipeline.transport.claim import Claim, ClaimStatus, lost
-from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import Bounds
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import Bounds
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.failure_counts import LONGEST_ERROR
-from queue_pipeline.transport.statements import Command
 
 LAST_ROW_VERSION = 2**63 - 1
 
@@ -31,47 +32,53 @@ class ClaimStore:
     def statement(self, tables: ClaimTables, name: str) -> Command:
         """A statement on a queue's claimed messages."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
-        return self._database.dialect.statement(f"{tables.queue.layout}/{name}", **names)
+        return self._database.dialect.statement(f"{tables.queue.layout}/claimed.{name}", **names)
 
     def claims_statement(self, name: str, queue: str | None) -> Command:
         """A statement on the claims themselves; an error about it names the queue."""
-        command = self._database.dialect.statement(name, claims=self._book.own(CLAIMS_TABLE))
+        command = self._database.dialect.statement(f"claims.{name}", claims=self._book.own(CLAIMS_TABLE))
         return Command(command.text, queue)
 
     def open(self, transaction: Transaction, claim: Claim, lease_milliseconds: int) -> None:
         """Write the row of a new claim."""
-        figures = (claim.messages, claim.bytes, claim.first_row_version, lease_milliseconds)
         transaction.execute(
-            self.claims_statement("claim_open", claim.queue), (claim.claim_id, claim.queue, claim.owner, *figures)
+            self.claims_statement("open", claim.queue),
+            claim_id=claim.claim_id,
+            queue=claim.queue,
+            owner=claim.owner,
+            messages=claim.messages,
+            bytes=claim.bytes,
+            first=claim.first_row_version,
+            lease=lease_milliseconds,
         )
 
     def pass_fence(self, transaction: Transaction, claim: Claim) -> None:
         """End a claim if it is still its holder's."""
-        if transaction.count(self.claims_statement("claim_fence", claim.queue), claim.fence) != 1:
+        if transaction.count(self.claims_statement("fence", claim.queue), **claim.fence) != 1:
             raise lost(claim)
 
     def release(self, transaction: Transaction, claim: Claim, failures: int = 0) -> None:
         """Clear the owner, so that the next claimer takes it over."""
-        if transaction.count(self.claims_statement("claim_release", claim.queue), (failures, *claim.fence)) != 1:
+        if transaction.count(self.claims_statement("release", claim.queue), failures=failures, **claim.fence) != 1:
             raise lost(claim)
 
     def release_owner(self, transaction: Transaction, owner: str, failures: int) -> list[Claim]:
         """Clear one owner wherever it stands; returns the claims as they were held."""
-        rows = transaction.rows(self.claims_statement("claim_release_owner", None), (failures, owner))
+        rows = transaction.rows(self.claims_statement("release_owner", None), failures=failures, owner=owner)
         return [_claim((claim_id, queue, owner, *figures)) for claim_id, queue, *figures in rows]
 
     def fail(self, transaction: Transaction, claim: Claim, error: str) -> Claim:
         """Count a failure of these messages, and keep what went wrong."""
-        command = self.claims_statement("claim_fail", claim.queue)
-        rows = transaction.rows(command, (error[:LONGEST_ERROR], *claim.fence))
+        command = self.claims_statement("fail", claim.queue)
+        rows = transaction.rows(command, error=error[:LONGEST_ERROR], **claim.fence)
         if len(rows) != 1:
             raise lost(claim)
         return replace(claim, failures=int(rows[0][0]))
 
     def adopt(self, transaction: Transaction, claim: Claim, owner: str, lease_milliseconds: int) -> Claim | None:
         """Take over this one claim, unless somebody else holds it by now."""
-        command = self.claims_statement("claim_adopt", claim.queue)
-        rows = transaction.rows(command, (owner, lease_milliseconds, *claim.fence))
+        command = self.claims_statement("adopt", claim.queue)
+        rows = transaction.rows(command, new_owner=owner, lease=lease_milliseconds, **claim.fence)
         return _claim(rows[0]) if rows else None
 
     def take_over(
@@ -79,13 +86,15 @@ class ClaimStore:
     ) -> Claim | None:
         """The oldest claim without a living owner, cut to size if it is larger than asked for."""
         queue = tables.queue.canonical
-        rows = transaction.rows(self.claims_statement("claim_take_over", queue), (owner, lease_milliseconds, queue))
+        command = self.claims_statement("take_over", queue)
+        rows = transaction.rows(command, new_owner=owner, lease=lease_milliseconds, queue=queue)
         if not rows:
             return None
         claim = _claim(rows[0])
         if claim.messages <= bounds.messages and claim.bytes <= bounds.bytes:
             return claim
-        parts = transaction.rows(self.statement(tables, "claim_parts"), (*bounds, claim.claim_id))
+        values = {"messages": bounds.messages, "bytes": bounds.bytes, "claim_id": claim.claim_id}
+        parts = transaction.rows(self.statement(tables, "parts"), **values)
         if len(parts) < 2:
             return claim
         first, rest = self.split_at(transaction, tables, claim, parts[0][1])
@@ -97,23 +106,24 @@ class ClaimStore:
     ) -> tuple[Claim, Claim]:
         """Move the messages after a row version into a claim of their own."""
         other = str(uuid.uuid4())
-        transaction.execute(self.statement(tables, "claim_split"), (other, claim.claim_id, last_kept))
+        command = self.statement(tables, "split")
+        transaction.execute(command, new_claim_id=other, claim_id=claim.claim_id, last=last_kept)
         return self._branch(transaction, tables, claim, other)
 
     def separate(
         self, transaction: Transaction, tables: ClaimTables, claim: Claim, ranges: Sequence[tuple[int, int]]
     ) -> tuple[Claim, Claim]:
         """Move the messages of some ranges of row versions into a claim of their own; second in what is returned."""
-        other, command = str(uuid.uuid4()), self.statement(tables, "claim_separate")
+        other, command = str(uuid.uuid4()), self.statement(tables, "separate")
         for first, last in ranges:
-            transaction.execute(command, (other, claim.claim_id, first, last))
+            transaction.execute(command, new_claim_id=other, claim_id=claim.claim_id, first=first, last=last)
         return self._branch(transaction, tables, claim, other)
 
     def _branch(self, transaction: Transaction, tables: ClaimTables, claim: Claim, other: str) -> tuple[Claim, Claim]:
         """Write the row of a claim whose messages were just taken out of another."""
         messages, size, first = self.sizes(transaction, tables, other)
-        branch = self.claims_statement("claim_branch", claim.queue)
-        transaction.execute(branch, (other, messages, size, first, claim.claim_id))
+        branch, ids = self.claims_statement("branch", claim.queue), {"new_claim_id": other, "claim_id": claim.claim_id}
+        transaction.execute(branch, messages=messages, bytes=size, first=first, **ids)
         kept = self.shrink(transaction, tables, claim)
         if kept is None:
             raise lost(claim)
@@ -125,24 +135,25 @@ class ClaimStore:
         if messages == 0:
             self.pass_fence(transaction, claim)
             return None
-        changed = (messages, size, first, *claim.fence)
-        if transaction.count(self.claims_statement("claim_shrink", claim.queue), changed) != 1:
+        command = self.claims_statement("shrink", claim.queue)
+        if transaction.count(command, messages=messages, bytes=size, first=first, **claim.fence) != 1:
             raise lost(claim)
         return replace(claim, messages=messages, bytes=size, first_row_version=first, failures=0)
 
     def sizes(self, transaction: Transaction, tables: ClaimTables, claim_id: str) -> tuple[int, int, int]:
         """Messages, bytes and first row version of what is left in a claim."""
-        row = transaction.rows(self.statement(tables, "claim_sizes"), (claim_id, 0, LAST_ROW_VERSION))[0]
+        sizes = self.statement(tables, "sizes")
+        row = transaction.rows(sizes, claim_id=claim_id, first=0, last=LAST_ROW_VERSION)[0]
         return int(row[0]), int(row[1]), int(row[2] or 0)
 
     def waiting(self, transaction: Transaction) -> dict[str, int]:
         """Messages in claims that nobody holds, by queue."""
-        rows = transaction.rows(self.claims_statement("claim_waiting", None))
+        rows = transaction.rows(self.claims_statement("waiting", None))
         return {str(queue): int(messages) for queue, messages in rows}
 
     def list(self, transaction: Transaction, queue: str | None) -> list[ClaimStatus]:
         """Every claim of a queue, or of all."""
-        rows = transaction.rows(self.claims_statement("claim_list", queue), (queue or "", queue or ""))
+        rows = transaction.rows(self.claims_statement("list", queue), queue=queue or "")
         return [_status(row) for row in rows]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
@@ -24,9 +24,10 @@ from queue_pipeline.transport.claim import (
     lost,
 )
 from queue_pipeline.transport.claim_store import LAST_ROW_VERSION, ClaimStore
-from queue_pipeline.transport.database import CommitUnknownError, Database, Transaction
-from queue_pipeline.transport.dialect import Bounds
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import Bounds
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError
 from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
@@ -36,6 +37,9 @@ from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.outbox import Outbox, Pile
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import AnyShipment, Sender, count
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 COMMIT_TRIES = 3
 
@@ -109,11 +113,11 @@ class Claims:
     def renew(self, claim: Claim, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> None:
         """Hold a claim for longer, counted from now on the database's clock."""
         check_lease(claim.queue, lease_seconds)
-        command = self._store.claims_statement("claim_renew", claim.queue)
+        command = self._store.claims_statement("renew", claim.queue)
         milliseconds, tables = round(lease_seconds * 1000), self._store.tables(claim)
 
         def hold(transaction: Transaction) -> None:
-            if transaction.count(command, (milliseconds, *claim.fence)) != 1:
+            if transaction.count(command, lease=milliseconds, **claim.fence) != 1:
                 raise lost(claim)
             if is_nginn(tables.queue):
                 self.in_place.extend(transaction, tables, claim.claim_id, milliseconds)
@@ -125,8 +129,8 @@ class Claims:
 
         Whoever counts no failures need not note it.
         """
-        command = self._store.claims_statement("claim_begin", claim.queue)
-        if self._database.run(lambda own: own.count(command, claim.fence)) != 1:
+        command = self._store.claims_statement("begin", claim.queue)
+        if self._database.run(lambda own: own.count(command, **claim.fence)) != 1:
             raise lost(claim)
 
     def release(self, claim: Claim, *, failed: bool = False) -> None:
@@ -169,10 +173,10 @@ class Claims:
                 return self.in_place.give_back(transaction, tables, claim)
             names = dialect.optional_columns(self._database.shapes.columns(transaction, tables.queue))
             command = dialect.statement(
-                f"{tables.queue.layout}/claim_return", queue=tables.queue, claimed=tables.claimed, **names
+                f"{tables.queue.layout}/claimed.return", queue=tables.queue, claimed=tables.claimed, **names
             )
-            transaction.execute(command, (claim.claim_id,))
-            return transaction.count(self._store.statement(tables, "claim_drop"), (claim.claim_id,))
+            transaction.execute(command, claim_id=claim.claim_id)
+            return transaction.count(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
 
         return self._database.run(restore)
 
@@ -189,7 +193,7 @@ class Claims:
         self,
         claim: Claim,
         operations: Iterable[Operation] = (),
-        work: Callable[[Transaction], object] | None = None,
+        work: Callable[[Connection], object] | None = None,
         ready: Sequence[ReadyMessages] = (),
         dead_letters: Sequence[int] = (),
         staged: Sequence[Pile] = (),
@@ -197,27 +201,28 @@ class Claims:
     ) -> int:
         """End a claim: fence, own work, sends and the deletion of its messages in one transaction, all or none.
 
-        `work` runs the caller's own statements in that transaction; it is called again if the database picks the
-        transaction as a deadlock victim. `ready` are messages as columns, `dead_letters` the row versions of messages
-        whose headers cannot be read: they go to the error queue byte for byte. `staged` are results that lie in the
-        outbox; if a single one of them is not there, nothing is done. `marks` say what becomes of messages of an NGinn
-        queue that failed. Returns how many messages were sent.
+        `work` gets SQLAlchemy's connection and runs the caller's own statements in that transaction; it is called again
+        if the database picks the transaction as a deadlock victim. `ready` are messages as columns, `dead_letters` the
+        row versions of messages whose headers cannot be read: they go to the error queue byte for byte. `staged` are
+        results that lie in the outbox; if a single one of them is not there, nothing is done. `marks` say what becomes
+        of messages of an NGinn queue that failed. Returns how many messages were sent.
         """
         prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_ready(ready)]
         tables = self._store.tables(claim)
-        drop = self._store.statement(tables, "claim_drop")
+        drop = self._store.statement(tables, "drop")
 
         def finish(transaction: Transaction) -> int:
             self._store.pass_fence(transaction, claim)
             if work is not None:
-                work(transaction)
+                with transaction.scope():
+                    work(transaction.connection)
             if not is_nginn(tables.queue):
                 self._move_dead_letters(transaction, claim, dead_letters)
             sent = self._sender.write(transaction, prepared) + self._outbox.deliver(transaction, claim, staged)
             if is_nginn(tables.queue):
                 self.in_place.complete(transaction, tables, claim, marks, dead_letters)
             else:
-                transaction.execute(drop, (claim.claim_id,))
+                transaction.execute(drop, claim_id=claim.claim_id)
             self._outbox.clear(transaction, claim)
             return sent
 
@@ -241,10 +246,10 @@ class Claims:
                 "keep at least one and fewer than all"
             )
         tables = self._store.tables(claim)
-        middle = self._store.statement(tables, "claim_middle")
+        middle = self._store.statement(tables, "middle")
 
         def cut(transaction: Transaction) -> tuple[Claim, Claim]:
-            rows = transaction.rows(middle, (claim.claim_id, keep - 1))
+            rows = transaction.rows(middle, claim_id=claim.claim_id, offset=keep - 1)
             if not rows:
                 raise lost(claim)
             return self._store.split_at(transaction, tables, claim, rows[0][0])
@@ -277,21 +282,21 @@ class Claims:
         tables = self._store.tables(claim)
         if is_nginn(tables.queue) and text == wire.quote(wire.RETRIES):
             return self._database.run(lambda own: self.in_place.tried_before(own, tables, claim), write=False)
-        command = self._store.statement(self._store.tables(claim), "claim_marked")
-        rows = self._database.run(lambda own: own.rows(command, (claim.claim_id, text)), write=False)
+        command = self._store.statement(self._store.tables(claim), "marked")
+        rows = self._database.run(lambda own: own.rows(command, claim_id=claim.claim_id, text=text), write=False)
         return [int(row[0]) for row in rows]
 
     def messages(self, claim: Claim) -> tuple[list[ReceivedMessage], list[tuple[int, str]]]:
         """A small claim's messages as objects, and its poison as (row version, what is wrong)."""
         tables = self._store.tables(claim)
-        whole = (claim.claim_id, 0, LAST_ROW_VERSION)
+        whole = {"claim_id": claim.claim_id, "first": 0, "last": LAST_ROW_VERSION}
         good: list[ReceivedMessage] = []
         poison: list[tuple[int, str]] = []
 
         def read(transaction: Transaction) -> Sequence[Any]:
             if is_nginn(tables.queue):
                 return read_in_place(transaction, self._database.dialect, tables, self._book.nginn, whole)
-            return transaction.rows(self._store.statement(tables, "claim_read"), whole)
+            return transaction.rows(self._store.statement(tables, "read"), **whole)
 
         for row in self._database.run(read, write=False):
             try:
@@ -337,11 +342,11 @@ class Claims:
 
     def _move_dead_letters(self, transaction: Transaction, claim: Claim, row_versions: Sequence[int]) -> None:
         tables = self._store.tables(claim)
-        read, drop = (self._store.statement(tables, name) for name in ("claim_read", "claim_drop_one"))
+        read, drop = (self._store.statement(tables, name) for name in ("read", "drop_one"))
         for row_version in row_versions:
-            for row in transaction.rows(read, (claim.claim_id, row_version, row_version)):
+            for row in transaction.rows(read, claim_id=claim.claim_id, first=row_version, last=row_version):
                 self._forwarder.dead_letter(transaction, str(row[0]), row[2], row[3])
-                transaction.execute(drop, (claim.claim_id, row_version))
+                transaction.execute(drop, claim_id=claim.claim_id, row_version=row_version)
 
     def _take_new(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease_milliseconds: int
@@ -368,15 +373,15 @@ class Claims:
 
     def _forward(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> Claim:
         """Send on what a mover left here for another queue, so that no transform ever sees it."""
-        find, drop = (self._store.statement(tables, name) for name in ("claim_forwarded", "claim_drop_one"))
+        find, drop = (self._store.statement(tables, name) for name in ("forwarded", "drop_one"))
         forwarded = 0
-        for row in transaction.rows(find, (claim.claim_id, wire.FORWARD_DESTINATION)):
+        for row in transaction.rows(find, claim_id=claim.claim_id, text=wire.FORWARD_DESTINATION):
             try:
                 message = from_row(*row)
             except ValueError:
                 continue
             if self._forwarder.forward(transaction, tables.queue, message):
-                transaction.execute(drop, (claim.claim_id, message.row_version))
+                transaction.execute(drop, claim_id=claim.claim_id, row_version=message.row_version)
                 forwarded += 1
         if not forwarded:
             return claim

@@ -9,7 +9,10 @@ from typing import Any
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.statements import numbered_values
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
     ConfigurationError,
     DatabaseUnavailableError,
@@ -22,7 +25,6 @@ from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.messages import from_row
 from queue_pipeline.transport.nginn.queue import NGinnQueues
 from queue_pipeline.transport.nginn.rows import is_nginn
-from queue_pipeline.transport.statements import Command
 
 DEFAULT_MOVE_BATCH = 1_000
 KEYS_PER_STATEMENT = 200
@@ -72,7 +74,7 @@ class DelayedMover:
 
         def look(transaction: Transaction) -> int | None:
             self._require(transaction, queue, delayed)
-            milliseconds: int | None = transaction.rows(command, (1,))[0][1]
+            milliseconds: int | None = transaction.rows(command, limit=1)[0][1]
             return milliseconds
 
         milliseconds = self._database.run(look, write=False)
@@ -84,7 +86,7 @@ class DelayedMover:
         self._require(transaction, queue, delayed)
         columns = self._database.shapes.columns(transaction, queue)
         own = f'{wire.quote(wire.FORWARD_DESTINATION)}:"{wire.escape(queue.canonical)}"'
-        found = transaction.rows(self._statement("find_due", queue, delayed), (own, batch))
+        found = transaction.rows(self._statement("find_due", queue, delayed), text=own, limit=batch)
         elsewhere = [key for key, text in found if text is not None and self._leads_elsewhere(queue, text)]
         elsewhere = elsewhere if straight else []
         sent = self._send_on(transaction, queue, delayed, elsewhere) if elsewhere else 0
@@ -105,7 +107,8 @@ class DelayedMover:
         taken: dict[Any, Any] = {}
         for first in range(0, len(keys), KEYS_PER_STATEMENT):
             part = keys[first : first + KEYS_PER_STATEMENT]
-            taken |= {row[0]: row for row in transaction.rows(take.repeated(len(part)), part)}
+            rows = transaction.rows(take.repeated(len(part)), **numbered_values("key", part))
+            taken |= {row[0]: row for row in rows}
         messages = [from_row(row[1], 0, row[2], row[3]) for row in (taken[key] for key in keys if key in taken)]
         try:
             return self._forwarder.forward_all(transaction, queue, messages)
@@ -115,11 +118,11 @@ class DelayedMover:
             raise _ForwardingError(str(error)) from error
 
     def _statement(self, name: str, queue: QueueTable, delayed: QueueTable) -> Command:
-        return self._database.dialect.statement(f"{queue.layout}/{name}", queue=queue, delayed=delayed)
+        return self._database.dialect.statement(f"{queue.layout}/queue.{name}", queue=queue, delayed=delayed)
 
     def _require(self, transaction: Transaction, queue: QueueTable, delayed: QueueTable) -> None:
         """A plain queue has no delayed table; say so instead of claiming that the queue is missing."""
-        if not transaction.rows(self._database.dialect.statement("table_exists", queue=delayed)):
+        if not transaction.rows(self._database.dialect.statement("schema.exists", queue=delayed)):
             raise QueueNotFoundError(delayed.canonical, belongs_to=queue.canonical)
 
 

@@ -53,6 +53,10 @@ class DatabaseUnavailableError(QueuePipelineError):
     exit_code = 4
 
 
+class CommitUnknownError(DatabaseUnavailableError):
+    """The connection broke while committing: the work is either wholly done or wholly undone."""
+
+
 class DriverMissingError(DatabaseUnavailableError):
     """No driver for this database is installed."""
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.statements import numbered_values
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.failed_message import FailedMessage, Selection, read_failed
 from queue_pipeline.transport.failed_returns import Retried, Returner, Routes, parts
@@ -55,12 +57,14 @@ class FailedMessages:
     def find(self, error_queue: Destination, identity: str) -> tuple[FailedMessage, bytes] | None:
         """The oldest message with this id, or in the row with this id, and its body."""
         queue = self._queue(error_queue)
-        command = self._database.dialect.statement(f"{queue.layout}/failed_body", queue=queue)
         for message in self._scan(queue, Selection(ids=(identity,))):
-            look = functools.partial(Transaction.rows, command=command, parameters=(message.row_version,))
-            for (body,) in self._database.run(look, write=False):
+            for (body,) in self._body(queue, message.row_version):
                 return message, bytes(body or b"")
         return None
+
+    def _body(self, queue: QueueTable, row_version: int) -> Sequence[Any]:
+        command = self._database.dialect.statement(f"{queue.layout}/failed.body", queue=queue)
+        return self._database.run(lambda own: own.rows(command, row_version=row_version), write=False)
 
     def missing(self, error_queue: Destination, ids: Collection[str]) -> Sequence[str]:
         """Those ids that no message here has."""
@@ -72,7 +76,7 @@ class FailedMessages:
     def last_row_version(self, error_queue: Destination) -> int:
         """How far the queue goes now, 0 when it is empty; what fails later lies beyond."""
         queue = self._queue(error_queue)
-        command = self._database.dialect.statement(f"{queue.layout}/failed_last", queue=queue)
+        command = self._database.dialect.statement(f"{queue.layout}/failed.last", queue=queue)
         return int(self._database.run(lambda own: own.rows(command), write=False)[0][0] or 0)
 
     def count(self, error_queue: Destination, selection: Selection | None = None, up_to: int | None = None) -> int:
@@ -123,11 +127,14 @@ class FailedMessages:
         """Delete chosen messages for good, a batch in a transaction; returns how many there were."""
         queue = self._queue(error_queue)
         _check(queue, "a batch", batch)
-        command = self._database.dialect.statement(f"{queue.layout}/failed_drop", queue=queue)
+        command = self._database.dialect.statement(f"{queue.layout}/failed.drop", queue=queue)
         total = 0
 
         def drop(own: Transaction, versions: Sequence[int]) -> int:
-            return sum(own.count(command.repeated(len(part)), part) for part in parts(versions))
+            return sum(
+                own.count(command.repeated(len(part)), **numbered_values("row_version", part))
+                for part in parts(versions)
+            )
 
         for messages in self._batches(queue, selection, batch, up_to):
             versions = [message.row_version for message in messages]
@@ -158,7 +165,8 @@ class FailedMessages:
 
         def look(own: Transaction) -> Any:
             names = dialect.optional_columns(shapes.columns(own, queue), "q")
-            return own.rows(dialect.statement(f"{queue.layout}/failed_page", queue=queue, **names), (after, last, PAGE))
+            command = dialect.statement(f"{queue.layout}/failed.page", queue=queue, **names)
+            return own.rows(command, after=after, last=last, limit=PAGE)
 
         while after < last:
             rows = self._database.run(look, write=False)

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.statements import numbered_values
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     AddressError,
@@ -130,7 +132,7 @@ class Routes:
         return ""
 
     def _exists(self, table: QueueTable) -> bool:
-        command = self._database.dialect.statement("table_exists", queue=table)
+        command = self._database.dialect.statement("schema.exists", queue=table)
         return bool(self._database.run(lambda own: own.rows(command), write=False))
 
 
@@ -168,11 +170,15 @@ class Returner:
     def _send(self, transaction: Transaction, going: dict[int, QueueTable]) -> Counter[str]:
         columns = self._database.shapes.columns(transaction, self._error_queue)
         take = self._database.dialect.statement(
-            f"{self._error_queue.layout}/failed_take",
+            f"{self._error_queue.layout}/failed.take",
             queue=self._error_queue,
             **self._database.dialect.optional_columns(columns, "deleted"),
         )
-        taken = [row for part in parts([*going]) for row in transaction.rows(take.repeated(len(part)), part)]
+        taken = [
+            row
+            for part in parts([*going])
+            for row in transaction.rows(take.repeated(len(part)), **numbered_values("row_version", part))
+        ]
         messages: dict[QueueTable, list[OutgoingMessage]] = {}
         returned: Counter[str] = Counter()
         for row in sorted(taken, key=lambda row: row[1]):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from queue_pipeline.transport.addressing import FAILURES_TABLE, AddressBook
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import DuplicateKeyError
-from queue_pipeline.transport.statements import Command
 
 LONGEST_ERROR = 1_000
 """Characters of the last error that are kept; those outside the first plane take two on SQL Server."""
@@ -36,7 +37,8 @@ class FailureCounts:
 
     def record(self, transaction: Transaction, queue: str, error: str) -> int:
         """Count a failed attempt in the caller's transaction; returns how many there are in a row."""
-        return int(transaction.rows(self._statement("failures_record"), (queue, error[:LONGEST_ERROR]))[0][0])
+        rows = transaction.rows(self._statement("failure_record"), queue=queue, error=error[:LONGEST_ERROR])
+        return int(rows[0][0])
 
     def add(self, queue: str, error: str) -> int:
         """Count a failed attempt in a transaction of its own."""
@@ -51,15 +53,15 @@ class FailureCounts:
 
     def clear(self, queue: str) -> None:
         """Forget a queue's failures: something succeeded."""
-        self._database.run(lambda own: own.execute(self._statement("failures_clear"), (queue,)))
+        self._database.run(lambda own: own.execute(self._statement("failure_clear"), queue=queue))
 
     def list(self) -> dict[str, FailureCount]:
         """Queues that fail, by canonical address."""
-        rows = self._database.run(lambda own: own.rows(self._statement("failures_list")), write=False)
+        rows = self._database.run(lambda own: own.rows(self._statement("failure_list")), write=False)
         return {
             queue: FailureCount(queue, failures, milliseconds / 1000, error)
             for queue, failures, milliseconds, error in rows
         }
 
     def _statement(self, name: str) -> Command:
-        return self._database.dialect.statement(name, failures=self._book.own(FAILURES_TABLE))
+        return self._database.dialect.statement(f"operations.{name}", failures=self._book.own(FAILURES_TABLE))

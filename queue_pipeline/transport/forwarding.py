@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, ReceivedMessage
 from queue_pipeline.transport.send import Sender, Shipment
@@ -68,9 +69,9 @@ class Forwarder:
         dialect = self._database.dialect
         queue = self._book.resolve(self._error_queue)
         names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
-        command = dialect.statement(f"{queue.layout}/dead_letter", queue=queue, **names)
-        missing = 1 if body is None else 0
-        transaction.execute(command, (row_id, row_id, header_text or "", missing, bytes(body or b"")))
+        command = dialect.statement(f"{queue.layout}/queue.dead_letter", queue=queue, **names)
+        values = {"id": row_id, "headers": header_text or "", "body": bytes(body or b"")}
+        transaction.execute(command, body_is_null=1 if body is None else 0, **values)
 
     def _find(self, transaction: Transaction, destination: str) -> QueueTable | QueuePipelineError:
         """The table of a destination, or what is wrong with it."""
@@ -78,7 +79,7 @@ class Forwarder:
             table = self._book.resolve(destination)
         except AddressError as error:
             return error
-        exists = transaction.rows(self._database.dialect.statement("table_exists", queue=table))
+        exists = transaction.rows(self._database.dialect.statement("schema.exists", queue=table))
         return table if exists else QueueNotFoundError(destination)
 
     def _fail(

@@ -6,7 +6,8 @@ import logging
 from dataclasses import replace
 
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -35,7 +36,7 @@ class IndexAuditor:
             return self._audit_in_place(queue)
         described, delayed = self._database.run(lambda own: self._describe_both(own, queue), write=False)
         described = self._with_size(described)
-        if self._database.dialect.name == "postgresql":
+        if self._database.dialect.has("audit.sequence"):
             described = replace(described, sequence=self._sequence(queue))
         return Judge(self._database.dialect, described, delayed and self._with_size(delayed)).findings()
 
@@ -72,10 +73,10 @@ class IndexAuditor:
 
     def _describe(self, transaction: Transaction, table: QueueTable) -> TableDescription | None:
         dialect = self._database.dialect
-        columns = transaction.rows(dialect.statement("columns", queue=table))
+        columns = transaction.rows(dialect.statement("schema.columns", queue=table))
         if not columns:
             return None
-        indexes = transaction.rows(dialect.statement("nservicebus/describe_indexes", queue=table))
+        indexes = transaction.rows(dialect.statement("audit.indexes", queue=table))
         return TableDescription(
             table,
             {str(name).lower(): str(kind).lower() for name, kind in columns},
@@ -88,9 +89,9 @@ class IndexAuditor:
     def _with_size(self, described: TableDescription) -> TableDescription:
         """The same with pages and rows, in a transaction of its own: the right to see them may be missing."""
         table, dialect = described.table, self._database.dialect
-        if dialect.name == "sqlite":
+        if not dialect.has("audit.size"):
             return described  # its free pages belong to the whole file, and serve every table
-        command = dialect.statement(f"{table.layout}/describe_size", queue=table)
+        command = dialect.statement("audit.size", queue=table)
         try:
             rows = self._database.run(lambda own: own.rows(command), write=False)
         except (AccessDeniedError, DatabaseError, QueueNotFoundError) as error:
@@ -104,7 +105,7 @@ class IndexAuditor:
 
     def _sequence(self, queue: QueueTable) -> Sequence | None:
         dialect = self._database.dialect
-        command = dialect.statement(f"{queue.layout}/describe_sequence", queue=queue)
+        command = dialect.statement("audit.sequence", queue=queue)
         for schema, name, largest, last in self._database.run(lambda own: own.rows(command), write=False):
             quoted = f"{dialect.quote(schema)}.{dialect.quote(name)}"
             return Sequence(quoted, int(largest), None if last is None else int(last))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.dialect import Dialect
+from queue_pipeline.transport.database.dialect import Dialect
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.table_description import TableDescription
 
@@ -112,14 +112,9 @@ _NGINN_COLUMNS = (
 )
 
 
-def row_version_column(dialect: Dialect) -> str:
-    """The column that orders the messages, in lower case."""
-    return "seq" if dialect.name == "postgresql" else "rowversion"
-
-
 def missing_columns(dialect: Dialect, queue: TableDescription) -> list[str]:
     """The columns that make a table a queue and that this one has not."""
-    return [name for name in (*_COLUMNS, row_version_column(dialect)) if name not in queue.columns]
+    return [name for name in (*_COLUMNS, dialect.row_version) if name not in queue.columns]
 
 
 def nginn_findings(dialect: Dialect, queue: TableDescription) -> list[Finding]:
@@ -131,7 +126,7 @@ def nginn_findings(dialect: Dialect, queue: TableDescription) -> list[Finding]:
     if queue.index_on("subqueue"):
         return []
     index = dialect.quote(f"IDX_{queue.table.table}_subqueue_retry_time")
-    mend = dialect.statement("nginn/mend_subqueue_index", queue=queue.table, index=index).text
+    mend = dialect.statement("audit.fix_subqueue_index", queue=queue.table, index=index).script
     message = f"queue {queue.table}: index {index} on subqueue of {queue.table.qualified} is missing"
     cost = "every receive and every peek reads all messages, processed ones included"
     return [Finding(queue.table.canonical, "missing_subqueue_index", Severity.WARNING, message, cost, mend)]
@@ -144,7 +139,7 @@ class Judge:
         self._dialect = dialect
         self._queue = queue
         self._delayed = delayed
-        self._row_version = row_version_column(dialect)
+        self._row_version = dialect.row_version
 
     def findings(self) -> list[Finding]:
         """Everything, the worst first."""
@@ -202,7 +197,7 @@ class Judge:
 
     def _short_sequence(self) -> Iterator[Finding]:
         queue, sequence = self._queue, self._queue.sequence
-        limit = _LARGEST.get(queue.columns[self._row_version]) if self._dialect.name == "postgresql" else None
+        limit = _LARGEST.get(queue.columns[self._row_version]) if self._dialect.has("audit.sequence") else None
         if limit is None:
             return
         if sequence is not None:
@@ -237,7 +232,7 @@ class Judge:
                 )
             return
         # PostgreSQL receives by an index, past the empty pages; SQL Server scans its heaps time and again.
-        scans = self._dialect.name == "sqlserver"
+        scans = self._dialect.reads_heaps
         cost = "receive and peek read all of them" if scans else "they take room, and a scan reads all of them"
         yield self._finding(
             "page_bloat",
@@ -252,12 +247,12 @@ class Judge:
 
     def _mend(self, name: str, queue: QueueTable | None = None, **names: QueueTable | str) -> str:
         table = queue or self._queue.table
-        return self._dialect.statement(f"{table.layout}/mend_{name}", queue=table, **names).text
+        return self._dialect.statement(f"audit.fix_{name}", queue=table, **names).script
 
     def _usual_name(self, described: TableDescription, column: str) -> str:
         """The name that the installer gives an index."""
         suffix = {"rowversion": "RowVersion", "seq": "seq_key"}.get(column, column.capitalize())
-        return f"Index_{suffix}" if self._dialect.name == "sqlserver" else f"{described.table.table}_{suffix}"
+        return self._dialect.index_name(described.table.table, suffix)
 
     def _free_name(self, described: TableDescription, column: str) -> str:
         """A name for a new index, quoted; the usual one may be taken by an index that does not serve."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,11 +17,12 @@ from queue_pipeline.transport.addressing import (
     AddressBook,
     QueueTable,
 )
-from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import Dialect
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import Dialect
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
 from queue_pipeline.transport.nginn.rows import is_nginn
-from queue_pipeline.transport.statements import Command
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +60,10 @@ def steps(
     options: InstallOptions,
 ) -> list[Step]:
     """Everything to create: full queues, plain ones (error, audit: a table and no more), and the shared tables."""
-    if options.heap and dialect.name != "sqlserver":
+    if options.heap and not dialect.has("nservicebus/schema.create_queue_heap"):
         raise ConfigurationError(f"a heap is a choice of SQL Server's; leave --heap out on {dialect.name}")
-    if options.grant_to and dialect.name == "sqlite":
-        raise ConfigurationError("SQLite has no accounts; leave --grant-to out")
+    if options.grant_to and not dialect.has("schema.grant"):
+        raise ConfigurationError(f"{dialect.name} has no accounts; leave --grant-to out")
     made: list[Step] = []
     for queue in [*queues, *plain_queues]:
         book.check_length(queue)
@@ -74,14 +73,18 @@ def steps(
         tables = book.claim_tables(queue)
         if is_nginn(queue):
             index = dialect.quote(f"{tables.claimed.table}_id")
-            create_claimed = dialect.statement("nginn/create_claimed", claimed=tables.claimed, claimed_index=index)
+            create_claimed = dialect.statement(
+                "nginn/schema.create_claimed", claimed=tables.claimed, claimed_index=index
+            )
             made.append(_step(dialect, tables.claimed, create_claimed, options))
             continue
         delayed = book.sibling(queue, DELAYED_SUFFIX)
         due_index = dialect.quote(f"{delayed.table}_Due")
-        create_delayed = dialect.statement(f"{queue.layout}/create_delayed", delayed=delayed, due_index=due_index)
+        create_delayed = dialect.statement(
+            f"{queue.layout}/schema.create_delayed", delayed=delayed, due_index=due_index
+        )
         made.append(_step(dialect, delayed, create_delayed, options))
-        create_claimed = dialect.statement(f"{queue.layout}/create_claimed", claimed=tables.claimed)
+        create_claimed = dialect.statement(f"{queue.layout}/schema.create_claimed", claimed=tables.claimed)
         made.append(_step(dialect, tables.claimed, create_claimed, options))
     if any(is_nginn(queue) for queue in (*queues, *plain_queues)):
         made += _nginn_steps(dialect, book, options)
@@ -99,19 +102,19 @@ def steps(
         table = book.subscriptions if key == "subscriptions" else book.own(name)
         index = dialect.quote(f"{name}_Queue")
         names: dict[str, QueueTable | str] = {key: table, f"{key}_index": index}
-        create = dialect.statement(f"create_{key}", **names)
+        create = dialect.statement(f"schema.create_{key}", **names)
         made.append(_step(dialect, table, create, options))
     return made
 
 
 def script(dialect: Dialect, made: list[Step]) -> str:
     """The same DDL as a file that a DBA can read and run."""
-    separator = "\nGO\n" if dialect.name == "sqlserver" else "\n"
     parts = []
     for step in made:
         parts.append(f"-- {step.table.canonical}")
         commands = (*step.commands, step.body_string[0]) if step.body_string else step.commands
-        parts += [command.text.rstrip(";") + ";" + separator for command in commands]
+        for command in commands:
+            parts.append(f"-- {command.section}\n{command.script.rstrip(';')};{dialect.script_separator}")
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -143,7 +146,7 @@ class Installer:
 
             def create(transaction: Transaction, step: Step = step) -> bool:
                 self._lock(transaction, step.table)
-                exists = self._database.dialect.statement("table_exists", queue=step.table)
+                exists = self._database.dialect.statement("schema.exists", queue=step.table)
                 created = not transaction.rows(exists)
                 commands = list(step.commands)
                 if step.body_string is not None and (created or not transaction.rows(step.body_string[1])):
@@ -165,20 +168,11 @@ class Installer:
             yield Installed(step.table.canonical, created)
 
     def _lock(self, transaction: Transaction, table: QueueTable) -> None:
-        """Wait for other installers of the same table; SQLite's write lock does that by itself."""
+        """Wait for other installers of the same table."""
         dialect = self._database.dialect
-        if dialect.name == "postgresql":
-            transaction.rows(dialect.statement("install_lock", queue=table), (advisory_key(table.qualified),))
-        elif dialect.name == "sqlserver":
-            # An application lock belongs to one database; the reference names it after the qualified table.
-            resource = f"{table.qualified}_lock"[:255]
-            if transaction.count(dialect.statement("install_lock", queue=table), (resource,)) < 0:
-                raise QueuePipelineError(f"another installer holds the lock of {table.canonical}; try again")
-
-
-def advisory_key(qualified: str) -> int:
-    """The advisory lock of a table: the first 8 bytes, little-endian, of SHA-256 over its name in UTF-16."""
-    return int(struct.unpack("<q", hashlib.sha256(qualified.encode("utf-16-le")).digest()[:8])[0])
+        lock = dialect.installer_lock(table.qualified)
+        if lock is not None and transaction.count(dialect.statement("schema.lock", queue=table), lock=lock) < 0:
+            raise QueuePipelineError(f"another installer holds the lock of {table.canonical}; try again")
 
 
 def _nginn_steps(dialect: Dialect, book: AddressBook, options: InstallOptions) -> list[Step]:
@@ -190,19 +184,19 @@ def _nginn_steps(dialect: Dialect, book: AddressBook, options: InstallOptions) -
     for key, name in wanted:
         table, key_index = book.own(name), dialect.quote(f"PK_{name}")
         names: dict[str, QueueTable | str] = {key: table, "key_index": key_index}
-        made.append(_step(dialect, table, dialect.statement(f"nginn/create_{key}", **names), options))
+        made.append(_step(dialect, table, dialect.statement(f"nginn/schema.create_{key}", **names), options))
     return made
 
 
 def _nginn_queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> Step:
     index, key = dialect.quote(f"IDX_{queue.table}_subqueue_retry_time"), dialect.quote(f"PK_{queue.table}")
-    commands = [dialect.statement("nginn/create_queue", queue=queue, subqueue_index=index, key_index=key)]
+    commands = [dialect.statement("nginn/schema.create_queue", queue=queue, subqueue_index=index, key_index=key)]
     if options.grant_to:
         schema = dialect.quote(queue.schema or "")
         sequence = f"{schema}.{dialect.quote(f'{queue.table}_id_seq')}"
         account = dialect.quote(options.grant_to)
         names = {"schema": schema, "sequence": sequence, "account": account}
-        commands.append(dialect.statement("nginn/grant", queue=queue, **names))
+        commands.append(dialect.statement("nginn/schema.grant", queue=queue, **names))
     return Step(queue, tuple(commands))
 
 
@@ -211,13 +205,13 @@ def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) ->
         return _nginn_queue_step(dialect, queue, options)
     index = dialect.quote(f"{queue.table}_Expires")
     name = "create_queue_heap" if options.heap else "create_queue"
-    commands = [dialect.statement(f"{queue.layout}/{name}", queue=queue, expires_index=index)]
+    commands = [dialect.statement(f"{queue.layout}/schema.{name}", queue=queue, expires_index=index)]
     if options.grant_to:
         sequence = dialect.quote(f"{queue.table}_seq_seq")
         schema = dialect.quote(queue.schema or "")
         commands.append(
             dialect.statement(
-                f"{queue.layout}/grant",
+                f"{queue.layout}/schema.grant",
                 queue=queue,
                 schema=schema,
                 sequence=f"{schema}.{sequence}",
@@ -227,8 +221,8 @@ def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) ->
     body_string = None
     if options.body_string:
         body_string = (
-            dialect.statement(f"{queue.layout}/add_body_string", queue=queue),
-            dialect.statement(f"{queue.layout}/body_string_exists", queue=queue),
+            dialect.statement(f"{queue.layout}/schema.add_body_string", queue=queue),
+            dialect.statement(f"{queue.layout}/schema.body_string_exists", queue=queue),
         )
     return Step(queue, tuple(commands), body_string)
 
@@ -237,5 +231,5 @@ def _step(dialect: Dialect, table: QueueTable, create: Command, options: Install
     commands = [create]
     if options.grant_to:
         schema, account = dialect.quote(table.schema or ""), dialect.quote(options.grant_to)
-        commands.append(dialect.statement("grant_table", table=table, schema=schema, account=account))
+        commands.append(dialect.statement("schema.grant", table=table, schema=schema, account=account))
     return Step(table, tuple(commands))

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claim import Claim, lost
-from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import StagedLostError
 from queue_pipeline.transport.messages import new_row_ids
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
-from queue_pipeline.transport.statements import Command
 
 STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")
 """Those of `outbox_copy.sql`; for ids see `uuid_bytes`."""
@@ -53,49 +54,47 @@ class Outbox:
 
         def write(transaction: Transaction) -> None:
             for number, shipment in enumerate(shipments):
-                self._write(transaction, claim, shipment, (claim.claim_id, task, number))
+                self._write(transaction, claim, shipment, task, number)
             self._hold(transaction, claim)
 
         self._database.run(write)
         return [_pile(task, number, shipment) for number, shipment in enumerate(shipments)]
 
-    def _write(
-        self, transaction: Transaction, claim: Claim, shipment: ReadyShipment, common: tuple[str, str, int]
-    ) -> None:
-        dialect, rows = self._database.dialect, self._sender.stored_rows(transaction, shipment)
-        if not dialect.copies:
-            dialect.insert(transaction, self._statement("outbox_stage", claim), rows, common)
+    def _write(self, transaction: Transaction, claim: Claim, shipment: ReadyShipment, task: str, number: int) -> None:
+        rows = self._sender.stored_rows(transaction, shipment)
+        if not self._database.driver.copies:
+            command = self._statement("outbox.stage", claim)
+            transaction.insert(command, rows, claim_id=claim.claim_id, task=task, pile=number)
             return
-        claim_id, task, number = common
-        first = (uuid_bytes(claim_id), task, number)
+        first = (uuid_bytes(claim.claim_id), task, number)
         staged = ((*first, uuid_bytes(row.id), row.milliseconds, row.headers, row.body) for row in rows)
-        transaction.copy(self._statement("outbox_copy", claim), STAGED_TYPES, staged)
+        transaction.copy(self._statement("outbox.copy", claim), STAGED_TYPES, staged)
 
     def report(self, claim: Claim, task: str, number: int, report: bytes) -> None:
         """Keep what a task reports until the claim is completed; repeated reports of one number are the same."""
         row = Row(next(new_row_ids(1)), NEVER_EXPIRES, "{}", report)
 
         def write(transaction: Transaction) -> None:
-            command = self._statement("outbox_stage", claim)
-            self._database.dialect.insert(transaction, command, [row], (claim.claim_id, task, number))
+            command = self._statement("outbox.stage", claim)
+            transaction.insert(command, [row], claim_id=claim.claim_id, task=task, pile=number)
             self._hold(transaction, claim)
 
         self._database.run(write)
 
     def reports(self, claim: Claim, task: str) -> dict[int, bytes]:
         """What was reported under a name, by number."""
-        command = self._statement("outbox_reports", claim)
-        rows = self._database.run(lambda own: own.rows(command, (claim.claim_id, task)), write=False)
+        command = self._statement("outbox.reports", claim)
+        rows = self._database.run(lambda own: own.rows(command, claim_id=claim.claim_id, task=task), write=False)
         return {int(number): bytes(report) for number, report in rows}
 
     def abandon(self, claim: Claim) -> int:
         """Drop all that was staged for a claim, if the caller still holds it; returns how many rows there were."""
-        command = self._statement("outbox_abandon", claim)
-        return self._database.run(lambda own: own.count(command, claim.fence))
+        command = self._statement("outbox.abandon", claim)
+        return self._database.run(lambda own: own.count(command, **claim.fence))
 
     def sweep(self) -> int:
         """Drop what was staged for claims that are no more, as by a task that outlived its claim."""
-        command = self._statement("outbox_sweep", None)
+        command = self._statement("outbox.sweep", None)
         return self._database.run(lambda own: own.count(command))
 
     def deliver(self, transaction: Transaction, claim: Claim, piles: Sequence[Pile]) -> int:
@@ -105,11 +104,12 @@ class Outbox:
         for pile in piles:
             table = self._sender.table_of(pile.destination, delayed=pile.delayed)
             if pile.delayed:
-                command = dialect.statement(f"{table.layout}/outbox_delay", queue=table, delayed=table, outbox=outbox)
+                name = f"{table.layout}/queue.deliver_delayed"
+                command = dialect.statement(name, queue=table, delayed=table, outbox=outbox)
             else:
                 names = dialect.optional_columns(self._database.shapes.columns(transaction, table))
-                command = dialect.statement(f"{table.layout}/outbox_send", queue=table, outbox=outbox, **names)
-            moved = transaction.count(command, (claim.claim_id, pile.task, pile.number))
+                command = dialect.statement(f"{table.layout}/queue.deliver", queue=table, outbox=outbox, **names)
+            moved = transaction.count(command, claim_id=claim.claim_id, task=pile.task, pile=pile.number)
             if moved != pile.messages:
                 raise _missing(claim, f"{pile.messages - moved} of {pile.messages} messages for {pile.destination}")
             delivered += moved
@@ -117,11 +117,11 @@ class Outbox:
 
     def clear(self, transaction: Transaction, claim: Claim) -> None:
         """Drop all that was ever staged for a claim, in the transaction that ends it."""
-        transaction.execute(self._statement("outbox_clear", claim), (claim.claim_id,))
+        transaction.execute(self._statement("outbox.clear", claim), claim_id=claim.claim_id)
 
     def _hold(self, transaction: Transaction, claim: Claim) -> None:
         """Make sure, last of all, that the claim is not completed before what was staged can be seen and dropped."""
-        if not transaction.rows(self._statement("claim_hold", claim), claim.fence):
+        if not transaction.rows(self._statement("claims.hold", claim), **claim.fence):
             raise lost(claim)
 
     def _statement(self, name: str, claim: Claim | None) -> Command:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from queue_pipeline.transport.addressing import PAUSES_TABLE, AddressBook
-from queue_pipeline.transport.database import Database
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.statements import Command
 
 LONGEST_NAME = 200
 LONGEST_REASON = 1_000
@@ -34,12 +34,12 @@ class Pauses:
         """Pause something; False when it is paused already, whose reason then stays as it was first given."""
         check_pause(name, by, reason)
         command = self._statement("pause_add")
-        return self._database.run(lambda own: own.count(command, (name, by, reason))) == 1
+        return self._database.run(lambda own: own.count(command, name=name, by=by, reason=reason)) == 1
 
     def resume(self, name: str) -> bool:
         """Let something go on; False when it was not paused."""
         command = self._statement("pause_remove")
-        return self._database.run(lambda own: own.count(command, (name,))) == 1
+        return self._database.run(lambda own: own.count(command, name=name)) == 1
 
     def list(self) -> dict[str, Pause]:
         """Everything that is paused, by name."""
@@ -48,7 +48,7 @@ class Pauses:
         return {name: Pause(name, milliseconds / 1000, by, reason) for name, milliseconds, by, reason in rows}
 
     def _statement(self, name: str) -> Command:
-        return self._database.dialect.statement(name, pauses=self._book.own(PAUSES_TABLE))
+        return self._database.dialect.statement(f"operations.{name}", pauses=self._book.own(PAUSES_TABLE))
 
 
 def check_pause(name: str, by: str, reason: str) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import from_row
 from queue_pipeline.transport.nginn.rows import StoredRow, is_nginn, message_headers, row_id
@@ -39,8 +40,8 @@ class Peeker:
         """How many messages wait, counted up to a limit: the same work on a short queue and on a long one."""
         if max_records_to_peek < 1:
             raise ConfigurationError(f"queue {queue}: a peek of {max_records_to_peek} records; ask for at least one")
-        command = self._database.dialect.statement(f"{queue.layout}/peek", queue=queue)
-        return self._database.run(lambda own: own.count(command, (max_records_to_peek,)), write=False)
+        command = self._database.dialect.statement(f"{queue.layout}/queue.peek", queue=queue)
+        return self._database.run(lambda own: own.count(command, limit=max_records_to_peek), write=False)
 
     def show(self, queue: QueueTable, max_messages: int = 10) -> list[Shown]:
         """The oldest messages, left where they are."""
@@ -50,11 +51,12 @@ class Peeker:
 
         def look(own: Transaction) -> list[Shown]:
             if is_nginn(queue):
-                rows = own.rows(dialect.statement("nginn/show", queue=queue), (max_messages,))
+                rows = own.rows(dialect.statement("nginn/queue.show", queue=queue), limit=max_messages)
                 return [_shown_in_place(queue, row, self._nginn) for row in rows]
             columns = self._database.shapes.columns(own, queue)
-            command = dialect.statement(f"{queue.layout}/show", queue=queue, **dialect.optional_columns(columns, "q"))
-            return [_shown(*row) for row in own.rows(command, (max_messages,))]
+            names = dialect.optional_columns(columns, "q")
+            command = dialect.statement(f"{queue.layout}/queue.show", queue=queue, **names)
+            return [_shown(*row) for row in own.rows(command, limit=max_messages)]
 
         return self._database.run(look, write=False)
 

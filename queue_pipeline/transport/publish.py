@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database import Transaction
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.event import Event, event_of
 from queue_pipeline.transport.messages import Operation, OutgoingMessage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.database import Database
+from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.nginn.queue import NGinnQueues
 from queue_pipeline.transport.nginn.rows import is_nginn
@@ -26,13 +26,13 @@ class Purger:
         """Delete until a batch comes back short; each batch is a transaction of its own."""
         if batch < 1:
             raise ConfigurationError(f"queue {queue}: a purge batch of {batch}; ask for at least one")
-        command = self._database.dialect.statement(f"{queue.layout}/purge", queue=queue)
+        command = self._database.dialect.statement("nservicebus/queue.purge", queue=queue)
         total = 0
         while True:
             if is_nginn(queue):
                 deleted = self._nginn.purge(queue, batch)
             else:
-                deleted = self._database.run(lambda own: own.count(command, (batch,)))
+                deleted = self._database.run(lambda own: own.count(command, limit=batch))
             total += deleted
             if progress is not None:
                 progress(total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import LONGEST_DELAY, LONGEST_TIME_TO_LIVE, Destination
 

@@ -6,18 +6,22 @@ import contextlib
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.claims import Claims
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.forwarding import Forwarder
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode, from_row
 from queue_pipeline.transport.nginn.receiving import NGinnReceiver
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.send import Sender
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +37,7 @@ class Received:
     expired: int = 0
     poisoned: int = 0
     forwarded: int = 0
-    transaction: Transaction | None = None
+    _transaction: Transaction | None = None
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """The messages, oldest first."""
@@ -46,15 +50,16 @@ class Received:
     def send(self, operations: Iterable[Operation], *, isolated: bool = False) -> int:
         """Send: with the receive where the mode says so, else at once; `isolated` sends at once in every mode."""
         atomic = self.mode in (TransactionMode.SENDS_ATOMIC_WITH_RECEIVE, TransactionMode.TRANSACTION_SCOPE)
-        return self.sender.dispatch(operations, self.transaction if atomic and not isolated else None)
+        return self.sender.dispatch(operations, self._transaction if atomic and not isolated else None)
 
-    def execute(self, statement: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        """Run the caller's own SQL in the receiving transaction (mode transaction_scope only)."""
-        if self.mode is not TransactionMode.TRANSACTION_SCOPE or self.transaction is None:
+    @property
+    def connection(self) -> Connection:
+        """The receiving transaction, for statements of the caller's own (mode transaction_scope only)."""
+        if self.mode is not TransactionMode.TRANSACTION_SCOPE or self._transaction is None:
             raise ConfigurationError(
                 f"queue {self.queue}: own statements need the mode transaction_scope, not {self.mode.value}"
             )
-        return self.transaction.rows(statement, parameters)
+        return self._transaction.connection
 
 
 class Receiver:
@@ -95,7 +100,7 @@ class Receiver:
         else:
             with self._attempts(batch), self._database.transaction() as transaction:
                 self._fill(transaction, batch, max_messages)
-                batch.transaction = transaction
+                batch._transaction = transaction
                 with transaction.scope() if mode is TransactionMode.TRANSACTION_SCOPE else contextlib.nullcontext():
                     yield batch
 
@@ -114,11 +119,11 @@ class Receiver:
         dialect = self._database.dialect
         columns = self._database.shapes.columns(transaction, batch.queue)
         command = dialect.statement(
-            f"{batch.queue.layout}/receive", queue=batch.queue, **dialect.optional_columns(columns, "deleted")
+            f"{batch.queue.layout}/queue.receive", queue=batch.queue, **dialect.optional_columns(columns, "deleted")
         )
         batch.messages.clear()
         while not batch.messages:
-            rows = transaction.rows(command, (max_messages,))
+            rows = transaction.rows(command, limit=max_messages)
             if not rows:
                 return
             for row in sorted(rows, key=lambda row: row[1]):

@@ -1,7 +1,7 @@
 """Receivers at work: a queue has so many places, one for each batch in work, counted in the database for all machines.
 
 A place is a row in `QueueReceivers` under a lease on the database's clock. Places are taken by one owner at a time (see
-`receivers_gate.sql`) who counts the rows that are there, so that there are never more than the queue has places.
+`operations.slot_gate`) who counts the rows that are there, so that there are never more than the queue has places.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from queue_pipeline.transport.addressing import RECEIVERS_TABLE, AddressBook, QueueTable
 from queue_pipeline.transport.claim import check_lease, check_owner
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError
-from queue_pipeline.transport.statements import Command
 
 TRIES = 5
 ASK_AGAIN_SECONDS = 1.0
@@ -52,17 +53,18 @@ class Receivers:
         address, lease = queue.canonical, round(lease_seconds * 1000)
 
         def occupy(transaction: Transaction) -> int:
-            transaction.execute(self._statement("receivers_gate"), (address,))
-            transaction.execute(self._statement("receivers_expire"), (address,))
-            occupied = dict(map(tuple, transaction.rows(self._statement("receivers_occupied"), (address,))))
+            transaction.execute(self._statement("slot_gate"), queue=address)
+            transaction.execute(self._statement("slot_expire"), queue=address)
+            occupied = dict(map(tuple, transaction.rows(self._statement("slot_occupied"), queue=address)))
             had = sum(1 for holder in occupied.values() if holder == owner)
             if had:
-                transaction.execute(self._statement("receivers_renew"), (lease, address, owner))
+                transaction.execute(self._statement("slot_renew"), lease=lease, queue=address, owner=owner)
             # Those above `most` count too: they were taken when more were allowed, and are at work.
             more = max(0, min(wanted - had, most - len(occupied)))
             free = (place for place in itertools.count(1) if place not in occupied)
             for place in itertools.islice(free, more):
-                transaction.execute(self._statement("receivers_take"), (address, place, owner, lease))
+                values = {"queue": address, "place": place, "owner": owner, "lease": lease}
+                transaction.execute(self._statement("slot_take"), **values)
             return had + more
 
         for attempt in range(1, TRIES + 1):
@@ -77,16 +79,15 @@ class Receivers:
     def renew(self, queue: QueueTable, owner: str, lease_seconds: float) -> int:
         """Hold an owner's places for longer; returns how many it still has."""
         check_lease(queue.canonical, lease_seconds)
-        values = (round(lease_seconds * 1000), queue.canonical, owner)
-        return self._count("receivers_renew", *values)
+        return self._count("slot_renew", lease=round(lease_seconds * 1000), queue=queue.canonical, owner=owner)
 
     def release(self, queue: QueueTable, owner: str, keep: int = 0) -> None:
         """Give back an owner's places, all but so many."""
-        self._count("receivers_release", queue.canonical, owner, keep)
+        self._count("slot_release", queue=queue.canonical, owner=owner, keep=keep)
 
     def release_owner(self, owner: str) -> int:
         """Give back every place that an owner still has, in all queues, after its run ended; returns how many."""
-        return self._count("receivers_release_owner", owner)
+        return self._count("slot_release_owner", owner=owner)
 
     def held(self, queue: QueueTable) -> dict[str, int]:
         """How many places of a queue each owner has."""
@@ -95,16 +96,16 @@ class Receivers:
     def list(self, queue: QueueTable | None = None) -> list[Receiver]:
         """Everybody at work on a queue, or on all; those whose lease ran out are not."""
         address = queue.canonical if queue else ""
-        command = self._statement("receivers_list")
-        rows = self._database.run(lambda own: own.rows(command, (address, address)), write=False)
+        command = self._statement("slot_list")
+        rows = self._database.run(lambda own: own.rows(command, queue=address), write=False)
         return [Receiver(queue, owner, places, milliseconds / 1000) for queue, owner, places, milliseconds in rows]
 
-    def _count(self, name: str, *values: object) -> int:
+    def _count(self, name: str, **values: object) -> int:
         command = self._statement(name)
-        return self._database.run(lambda own: own.count(command, values))
+        return self._database.run(lambda own: own.count(command, **values))
 
     def _statement(self, name: str) -> Command:
-        return self._database.dialect.statement(name, receivers=self._book.own(RECEIVERS_TABLE))
+        return self._database.dialect.statement(f"operations.{name}", receivers=self._book.own(RECEIVERS_TABLE))
 
 
 class Places:

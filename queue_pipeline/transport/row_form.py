@@ -1,16 +1,20 @@
-"""How rows go into a table of the user's own: the statement, composed from the templates of `sql/`."""
+"""How rows go into a table of the user's own: the statements, composed of its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from queue_pipeline.transport.statements import Command
+from queue_pipeline.transport.database.command import Command
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.addressing import QueueTable
-    from queue_pipeline.transport.dialect import Dialect
+    from queue_pipeline.transport.database.dialect import Dialect
+
+ROWS_PER_WRITE = 500
+"""More make it no faster."""
 
 
 class RowForm(NamedTuple):
@@ -26,58 +30,57 @@ class RowForm(NamedTuple):
         """The columns that a merge changes in a row that is there already."""
         return tuple(column for column in self.columns if column not in self.key)
 
-    @property
-    def statement_name(self) -> str:
-        """The template in `sql/<dialect>/`."""
-        if not self.key:
-            return "table_append"
-        return "table_merge" if self.changed else "table_merge_keys"
 
+class RowWriter:
+    """The statements of a form, for one dialect."""
 
-def values_command(dialect: Dialect, form: RowForm) -> Command:
-    """The statement for one row of values, to be repeated; it merges where the dialect inserts and merges at once."""
-    changes = [fragment(dialect, form, column) for column in form.changed] if form.key else []
-    names = {
-        "columns": quoted(dialect, form.columns),
-        "keys": quoted(dialect, form.key),
-        "changes": ", ".join(changes),
-        "marks": ", ".join("?" * len(form.columns)),
-    }
-    return about(form, dialect.statement(form.statement_name, table=form.table, **names))
+    def __init__(self, dialect: Dialect, form: RowForm) -> None:
+        self._dialect = dialect
+        self._form = form
 
+    def writes(self, rows: Sequence[Sequence[Any]], most_values: int) -> Iterator[tuple[Command, dict[str, Any]]]:
+        """The statements that write these rows, and their values, in order."""
+        steps = self._dialect.user_table_steps(merge=bool(self._form.key), changes=bool(self._form.changed))
+        most = max(1, min(ROWS_PER_WRITE, most_values // len(self._form.columns)))
+        for step in steps:
+            command = self._command(step)
+            if "\nVALUES\n" not in command.text:
+                yield command, {}
+                continue
+            for first in range(0, len(rows), most):
+                yield self._with_rows(command, rows[first : first + most])
 
-def fragment(dialect: Dialect, form: RowForm, column: str, mark: str = "?") -> str:
-    """What a merge does to one column."""
-    name = "table_merge_add" if column in form.add else "table_merge_set"
-    return dialect.statement(name, column=dialect.quote(column), mark=mark).text
+    def index(self) -> Command:
+        """The index without which rows cannot be merged."""
+        return self._command("key_index")
 
+    def _command(self, step: str) -> Command:
+        quote, form = self._dialect.quote, self._form
+        changes = [self._dialect.change(quote(column), add=column in form.add) for column in form.changed]
+        match = [f"stored.{quote(column)} = new.{quote(column)}" for column in form.key]
+        names = {
+            "columns": ", ".join(map(quote, form.columns)),
+            "keys": ", ".join(map(quote, form.key)),
+            "changes": ", ".join(changes),
+            "match": " AND ".join(match),
+            "index": quote(f"{form.table.table}_key"),
+        }
+        command = self._dialect.statement(f"user_tables.{step}", table=form.table, **names)
+        return replace(command, table=form.table.canonical)
 
-def index_command(dialect: Dialect, form: RowForm) -> Command:
-    """The index without which rows cannot be merged."""
-    index = dialect.quote(f"{form.table.table}_key")
-    return dialect.statement("table_key_index", table=form.table, index=index, keys=quoted(dialect, form.key))
+    def _with_rows(self, command: Command, rows: Sequence[Sequence[Any]]) -> tuple[Command, dict[str, Any]]:
+        """A NULL is written, as an ODBC driver has to ask the server for its type."""
+        values: dict[str, Any] = {}
+        lines = []
+        for number, row in enumerate(rows):
+            marks = []
+            for place, value in enumerate(row):
+                name = f"v{number}_{place}"
+                marks.append("NULL" if value is None else self._mark(name, value))
+                if value is not None:
+                    values[name] = self._dialect.stored(value)
+            lines.append(f"({', '.join(marks)})")
+        return command.with_rows(lines), values
 
-
-def quoted(dialect: Dialect, columns: Sequence[str]) -> str:
-    """A list of columns."""
-    return ", ".join(dialect.quote(column) for column in columns)
-
-
-def about(form: RowForm, command: Command) -> Command:
-    """The statement, whose errors name the table."""
-    return replace(command, table=form.table.canonical)
-
-
-def mark(value: Any) -> str:
-    """How a value stands in a statement: a NULL is written, as an ODBC driver has to ask the server for its type."""
-    return "NULL" if value is None else "?"
-
-
-def bound(values: Iterable[Any]) -> list[Any]:
-    """What is bound of values: all but those that are written."""
-    return [value for value in values if value is not None]
-
-
-def row_line(marks: Iterable[str]) -> str:
-    """A row of a VALUES clause."""
-    return f"({', '.join(marks)})"
+    def _mark(self, name: str, value: Any) -> str:
+        return self._dialect.moment(f":{name}") if isinstance(value, datetime) else f":{name}"

@@ -7,8 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
 from queue_pipeline.transport.nginn.rows import is_nginn, written
 from queue_pipeline.transport.ready import ReadyMessages as ReadyMessages
@@ -182,16 +183,16 @@ class Sender:
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
             table, rows = shipment.table, self.stored_rows(transaction, shipment)
-            if dialect.copies and not is_nginn(table) and not shipment.may_expire:
-                command = dialect.statement(f"{table.layout}/copy", queue=table)
+            if self._database.driver.copies and not is_nginn(table) and not shipment.may_expire:
+                command = dialect.statement(f"{table.layout}/queue.copy", queue=table)
                 transaction.copy(command, COPIED_TYPES, ((uuid_bytes(row.id), row.headers, row.body) for row in rows))
                 continue
             if shipment.delayed:
-                command = dialect.statement(f"{table.layout}/store_delayed", queue=table, delayed=table)
+                command = dialect.statement(f"{table.layout}/queue.delay", queue=table, delayed=table)
             else:
                 names = dialect.optional_columns(shapes.columns(transaction, table))
-                command = dialect.statement(f"{table.layout}/send", queue=table, **names)
-            dialect.insert(transaction, command, rows)
+                command = dialect.statement(f"{table.layout}/queue.send", queue=table, **names)
+            transaction.insert(command, rows)
         return count(shipments)
 
     def stored_rows(self, transaction: Transaction, shipment: AnyShipment) -> Iterator[Row]:

@@ -10,11 +10,12 @@ from typing import Any
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, DELAYED_SUFFIX, AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.nginn.queue import NGinnQueues
 from queue_pipeline.transport.nginn.rows import is_nginn
-from queue_pipeline.transport.statements import Command
 
 DEFAULT_MOST_COUNTED = 1_000_000
 
@@ -55,8 +56,8 @@ class StatusReader:
     def queues(self) -> list[QueueTable]:
         """Every table in the default schema that has the shape of a queue."""
         here = self._book.own(CLAIMS_TABLE)
-        command = self._database.dialect.statement("nservicebus/list_queues", queue=here)
-        rows = self._database.run(lambda own: own.rows(command, (here.schema or "",)), write=False)
+        command = self._database.dialect.statement("nservicebus/queue.discover", queue=here)
+        rows = self._database.run(lambda own: own.rows(command, schema=here.schema or ""), write=False)
         found: list[QueueTable] = []
         for (name,) in rows:
             # A table that no address can name is nobody's queue, whatever its shape.
@@ -72,17 +73,17 @@ class StatusReader:
 
     def _read(self, transaction: Transaction, queue: QueueTable, most: int) -> QueueStatus:
         dialect = self._database.dialect
-        row = transaction.rows(dialect.statement(f"{queue.layout}/status", queue=queue), (most, most))[0]
+        row = transaction.rows(dialect.statement(f"{queue.layout}/queue.status", queue=queue), limit=most)[0]
         pending, expired, oldest_headers, now_milliseconds = row
         delayed_table = self._book.sibling(queue, DELAYED_SUFFIX)
         delayed = next_due = claims = claimed = abandoned = None
         if self._exists(transaction, delayed_table):
-            command = dialect.statement(f"{queue.layout}/count_delayed", queue=queue, delayed=delayed_table)
-            delayed, next_due = transaction.rows(command, (most,))[0]
+            command = dialect.statement(f"{queue.layout}/queue.count_delayed", queue=queue, delayed=delayed_table)
+            delayed, next_due = transaction.rows(command, limit=most)[0]
         claims_table = self._book.own(CLAIMS_TABLE)
         if self._exists(transaction, claims_table):
-            command = Command(dialect.statement("claim_totals", claims=claims_table).text, queue.canonical)
-            claims, claimed, abandoned = transaction.rows(command, (queue.canonical,))[0]
+            command = Command(dialect.statement("claims.totals", claims=claims_table).text, queue.canonical)
+            claims, claimed, abandoned = transaction.rows(command, queue=queue.canonical)[0]
         return QueueStatus(
             queue.canonical,
             int(pending),
@@ -103,14 +104,15 @@ class StatusReader:
 
         def look(own: Transaction) -> tuple[Any, Any, Any]:
             claimed = self._book.claim_tables(queue).claimed
-            status = own.rows(dialect.statement("nginn/status", queue=queue), (most,))[0]
+            status = own.rows(dialect.statement("nginn/queue.status", queue=queue), limit=most)[0]
             claims = delayed = None
             if self._exists(own, claimed):
-                delayed = own.rows(dialect.statement("nginn/count_delayed", queue=queue, claimed=claimed), (most,))[0]
+                command = dialect.statement("nginn/queue.count_delayed", queue=queue, claimed=claimed)
+                delayed = own.rows(command, limit=most)[0]
             table = self._book.own(CLAIMS_TABLE)
             if self._exists(own, table):
-                command = Command(dialect.statement("claim_totals", claims=table).text, queue.canonical)
-                claims = own.rows(command, (queue.canonical,))[0]
+                command = Command(dialect.statement("claims.totals", claims=table).text, queue.canonical)
+                claims = own.rows(command, queue=queue.canonical)[0]
             return status, delayed, claims
 
         (pending, oldest), delayed, claims = self._database.run(look, write=False)
@@ -133,7 +135,7 @@ class StatusReader:
         )
 
     def _exists(self, transaction: Transaction, table: QueueTable) -> bool:
-        return bool(transaction.rows(self._database.dialect.statement("table_exists", queue=table)))
+        return bool(transaction.rows(self._database.dialect.statement("schema.exists", queue=table)))
 
 
 def _age_seconds(header_text: str | None, now_milliseconds: int) -> float | None:

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 from queue_pipeline.transport.address import QueueAddress, check_name
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.statements import numbered_values
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
     AddressError,
     ConfigurationError,
@@ -23,7 +26,6 @@ from queue_pipeline.transport.errors import (
 )
 from queue_pipeline.transport.event import check_width, full_name
 from queue_pipeline.transport.nginn.rows import is_nginn
-from queue_pipeline.transport.statements import Command
 
 CACHE_SECONDS = 5.0
 """How long an answer to "who subscribed?" is used again: a new subscriber may miss the events of that time."""
@@ -102,11 +104,11 @@ class Subscriptions:
         check_endpoint(endpoint)
         check_width("address", address)
         name = full_name(topic)
-        command = self._statement("subscription_add")
+        command = self._statement("add")
 
         def write(transaction: Transaction) -> int:
             try:
-                return transaction.count(command, (address, endpoint, name))
+                return transaction.count(command, address=address, endpoint=endpoint, topic=name)
             except DuplicateKeyError as error:
                 # Somebody else subscribed between our look and our insert: done again, the row is there.
                 raise TransientDatabaseError(str(error)) from error
@@ -121,16 +123,16 @@ class Subscriptions:
         """End a subscription; False when there was none."""
         check_endpoint(endpoint)
         name = full_name(topic)
-        command = self._statement("subscription_remove")
+        command = self._statement("remove")
         try:
             with self._table_named():
-                return self._database.run(lambda own: own.count(command, (endpoint, name))) > 0
+                return self._database.run(lambda own: own.count(command, endpoint=endpoint, topic=name)) > 0
         finally:
             self._cache.forget([name])
 
     def list(self, topic: str | None = None) -> Sequence[Subscription]:
         """All subscriptions, or those of one topic."""
-        command = self._statement("subscription_list")
+        command = self._statement("list")
         with self._table_named():
             rows = self._database.run(lambda own: own.rows(command), write=False)
         wanted = None if topic is None else full_name(topic)
@@ -156,9 +158,9 @@ class Subscriptions:
             raise _unreachable(error.queue, theirs, str(error)) from error
 
     def _load(self, topics: Sequence[str]) -> tuple[str, ...]:
-        command = self._statement("subscription_subscribers", marks=", ".join("?" * len(topics)))
+        command, values = self._statement("subscribers").repeated(len(topics)), numbered_values("topic", topics)
         with self._table_named():
-            rows = self._database.run(lambda own: own.rows(command, topics), write=False)
+            rows = self._database.run(lambda own: own.rows(command, **values), write=False)
         return tuple(dict.fromkeys(self._address(str(row[0]), topics) for row in rows))
 
     def _address(self, stored: str, topics: Sequence[str]) -> str:
@@ -190,8 +192,8 @@ class Subscriptions:
                 f"QUEUE, or name the one that the other endpoints use ({error})"
             ) from error
 
-    def _statement(self, name: str, **parts: str) -> Command:
-        return self._database.dialect.statement(name, subscriptions=self.table, **parts)
+    def _statement(self, name: str) -> Command:
+        return self._database.dialect.statement(f"subscriptions.{name}", subscriptions=self.table)
 
 
 def check_endpoint(endpoint: str) -> None:

@@ -6,14 +6,15 @@ import contextlib
 import functools
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.claims import Claims
-from queue_pipeline.transport.database import Connect, Database, Transaction
-from queue_pipeline.transport.database_url import DatabaseUrl, default_database_url, parse_database_url
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.setting import absolute
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.delayed import DelayedMover
 from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.failed_messages import FailedMessages
@@ -35,10 +36,12 @@ from queue_pipeline.transport.receivers import Receivers
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.status import QueueStatus, StatusReader
 from queue_pipeline.transport.subscriptions import Subscriptions
-from queue_pipeline.transport.transport_settings import TransportSettings, absolute
+from queue_pipeline.transport.transport_settings import TransportSettings
 from queue_pipeline.transport.user_tables import UserTables
 
 if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine
+
     from queue_pipeline.transport.claim_reader import ClaimReader
 
 Queue = str | QueueAddress | QueueTable
@@ -52,7 +55,7 @@ class QueueTransport:
 
     def __init__(
         self,
-        database: str | DatabaseUrl | None = None,
+        database: str | URL | Engine | None = None,
         *,
         schema: str | None = None,
         catalog: str | None = None,
@@ -61,19 +64,16 @@ class QueueTransport:
         error_queue: str = "error",
         endpoint: str | None = None,
         subscriptions_table: str | None = None,
-        connect: Connect | None = None,
         nginn: NGinnSettings | None = None,
     ) -> None:
-        """Say where the queues are.
+        """Say where the queues are: a setting, a URL of SQLAlchemy's, or an engine of the caller's own.
 
         `schema` and `catalog` are the defaults for addresses that name none, `queue_schemas` and `queue_catalogs`
         override them for single tables; `endpoint` is the queue whose `.Delayed` table takes delayed sends;
         `subscriptions_table` is the address of the table of subscriptions, the same for all who share events;
-        `connect` supplies open connections in place of the transport's own; `nginn` are the settings of NGinn queues,
-        by default those of the environment.
+        `nginn` are the settings of NGinn queues, by default those of the environment.
         """
-        url = parse_database_url(database) if isinstance(database, str) else database or default_database_url()
-        self.database = Database(url, connect)
+        self.database = Database(database)
         self.error_queue = error_queue
         self._schema = schema
         self._catalog = catalog
@@ -81,7 +81,6 @@ class QueueTransport:
         self._queue_catalogs = dict(queue_catalogs or {})
         self._endpoint = endpoint
         self._subscriptions_table = subscriptions_table
-        self._connects_itself = connect is None
         self._nginn = nginn or default_nginn_settings()
 
     @classmethod
@@ -101,8 +100,8 @@ class QueueTransport:
 
     @property
     def settings(self) -> TransportSettings | None:
-        """What another process needs to make the same transport; None where the caller supplies the connections."""
-        if not self._connects_itself:
+        """What another process needs to make the same transport; None for an engine of the caller's own."""
+        if not self.database.is_own:
             return None
         return TransportSettings(
             absolute(self.database.url),
@@ -212,27 +211,27 @@ class QueueTransport:
         self,
         destination: Queue,
         messages: OutgoingMessage | Iterable[OutgoingMessage],
-        transaction: Transaction | None = None,
+        connection: Connection | None = None,
     ) -> int:
         """Send one or many messages to one queue."""
-        return self.sender.send(destination, messages, transaction)
+        return self.sender.send(destination, messages, self._joined(connection))
 
-    def dispatch(self, operations: Iterable[Operation], transaction: Transaction | None = None) -> int:
+    def dispatch(self, operations: Iterable[Operation], connection: Connection | None = None) -> int:
         """Send messages to several queues, all or none."""
-        return self.sender.dispatch(operations, transaction)
+        return self.sender.dispatch(operations, self._joined(connection))
 
-    def dispatch_ready(self, ready: Iterable[ReadyMessages], transaction: Transaction | None = None) -> int:
+    def dispatch_ready(self, ready: Iterable[ReadyMessages], connection: Connection | None = None) -> int:
         """Send messages that come as columns to several queues, all or none."""
-        return self.sender.dispatch_ready(ready, transaction)
+        return self.sender.dispatch_ready(ready, self._joined(connection))
 
     def publish(
         self,
         event: Event | str,
         messages: OutgoingMessage | Iterable[OutgoingMessage],
-        transaction: Transaction | None = None,
+        connection: Connection | None = None,
     ) -> int:
         """Send an event to all who subscribed to it; returns how many copies were written, 0 if nobody did."""
-        return Publisher(self.subscriptions, self.sender).publish(event, messages, transaction)
+        return Publisher(self.subscriptions, self.sender).publish(event, messages, self._joined(connection))
 
     def peek(self, queue: Queue, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
         """How many messages wait, counted up to a limit."""
@@ -287,7 +286,7 @@ class QueueTransport:
     def warn_of_missing_indexes(self, queue: Queue) -> None:
         """Log missing indexes, once a process and queue; a check that fails is a warning too, never an error."""
         table = self.resolve(queue)
-        key = (str(self.database.url), table.qualified)
+        key = (str(self.database), table.qualified)
         if key in _warned:
             return
         _warned.add(key)
@@ -295,14 +294,20 @@ class QueueTransport:
             logger.warning("%s", finding)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """A transaction in which the caller sends, together with statements of its own."""
-        with self.database.transaction() as transaction:
-            yield transaction
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction in which the caller sends, together with statements of its own: SQLAlchemy's connection."""
+        with self.database.transaction() as transaction, transaction.scope():
+            yield transaction.connection
 
-    def enlist(self, connection: Any) -> Transaction:
-        """The caller's own open connection, to send in a transaction that the caller ends."""
-        return self.database.enlist(connection)
+    def enlist(self, connection: Connection) -> Connection:
+        """Check that queues can join the transaction of the caller's own connection, which the caller ends.
+
+        Methods that take a connection do the same.
+        """
+        return self.database.enlist(connection).connection
+
+    def _joined(self, connection: Connection | None) -> Transaction | None:
+        return None if connection is None else self.database.enlist(connection)
 
     def close(self) -> None:
         """Close the idle connections; the transport can still be used and opens new ones."""

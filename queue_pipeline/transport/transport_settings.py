@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from queue_pipeline.transport.database_url import DatabaseUrl
+from queue_pipeline.transport.database.setting import shown
 from queue_pipeline.transport.nginn.settings import NGinnSettings
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 
 @dataclass(frozen=True)
 class TransportSettings:
     """The settings of a transport; pickled, it carries the password, printed it does not."""
 
-    database: DatabaseUrl
+    database: URL
     schema: str | None = None
     catalog: str | None = None
     queue_schemas: Mapping[str, str] = field(default_factory=dict)
@@ -26,9 +29,4 @@ class TransportSettings:
 
     def __repr__(self) -> str:
         """The database without its secrets."""
-        return f"TransportSettings({self.database})"
-
-
-def absolute(url: DatabaseUrl) -> DatabaseUrl:
-    """The same database for a process in another folder."""
-    return url.model_copy(update={"path": os.path.abspath(url.path)}) if url.path else url
+        return f"TransportSettings({shown(self.database)})"

@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.address import check_name
 from queue_pipeline.transport.addressing import AddressBook
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import (
     ConfigurationError,
     DuplicateKeyError,
     TransientDatabaseError,
     UniqueIndexMissingError,
 )
-from queue_pipeline.transport.row_form import RowForm, index_command
+from queue_pipeline.transport.row_form import RowForm, RowWriter
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _PLAIN = frozenset({str, float, bool, bytes, type(None)})
 _NUMBERS = (int, float, Decimal)
@@ -47,25 +50,25 @@ class UserTables:
         self._database = database
         self._book = book
 
-    def write(self, transaction: Transaction, rows: TableRows) -> int:
-        """Write rows in the given transaction; returns how many were given.
+    def write(self, connection: Connection, rows: TableRows) -> int:
+        """Write rows in the transaction of a connection; returns how many were given.
 
         A merge takes rows in the order of their keys, so that transactions which meet wait for each other instead of
         locking each other out; rows with the same key count one after the other.
         """
         check_rows(rows)
-        dialect = self._database.dialect
-        form = RowForm(self._book.resolve(rows.table), rows.columns, rows.key, rows.add)
+        transaction, dialect = self._database.enlist(connection), self._database.dialect
+        writer = RowWriter(dialect, RowForm(self._book.resolve(rows.table), rows.columns, rows.key, rows.add))
         values = plain_values(rows, nul=dialect.stores_nul)
         if rows.key:
             values = folded(rows, values)
         try:
-            if values:
-                dialect.write_rows(transaction, form, values)
+            for command, bound in writer.writes(values, self._database.driver.values_per_statement) if values else ():
+                transaction.execute(command, **bound)
         except UniqueIndexMissingError as error:
             raise UniqueIndexMissingError(
                 f"table {rows.table}: no unique index covers the key ({', '.join(rows.key)}), and a merge needs one; "
-                f"create it with your own migration: {index_command(dialect, form).text}"
+                f"create it with your own migration: {writer.index().script}"
             ) from error
         except DuplicateKeyError as error:
             if not rows.key:

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from sqlalchemy import text
+
 from queue_pipeline.orchestration.names import PIPELINE_TAG
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import ClaimStatus
 from queue_pipeline_tests.support import command_line
+from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.dagster_processes import Dagster, Run
 from queue_pipeline_tests.support.waiting import eventually
 
@@ -119,8 +122,8 @@ class Shop:
     @contextmanager
     def locked_totals(self) -> Iterator[None]:
         """Hold the table that the completion of a batch writes to."""
-        with self.transport.transaction() as transaction:
-            transaction.execute("LOCK TABLE order_totals IN ACCESS EXCLUSIVE MODE")
+        with self.transport.transaction() as connection:
+            connection.execute(text("LOCK TABLE order_totals IN ACCESS EXCLUSIVE MODE"))
             yield
 
     def somebody_waits_for_totals(self) -> bool:
@@ -129,8 +132,8 @@ class Shop:
         )
 
     def sql(self, statement: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        with self.transport.transaction() as transaction:
-            return transaction.rows(statement, parameters)
+        with self.transport.transaction() as connection:
+            return run_sql(connection, statement, parameters)
 
 
 def runs_of_orders(dagster: Dagster) -> list[Run]:

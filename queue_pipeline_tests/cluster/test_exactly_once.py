@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import random_seed
@@ -44,8 +45,8 @@ def transport(database: PostgresCluster) -> Iterator[QueueTransport]:
 
 
 def counted(transport: QueueTransport, statement: str) -> int:
-    with transport.transaction() as transaction:
-        return int(transaction.rows(statement)[0][0])
+    with transport.transaction() as connection:
+        return int(connection.execute(text(statement)).scalar_one())
 
 
 def staged(transport: QueueTransport) -> int:
@@ -76,8 +77,8 @@ def fill(transport: QueueTransport) -> None:
 
 
 def every_message_once(transport: QueueTransport) -> None:
-    with transport.transaction() as transaction:
-        rows = transaction.rows("SELECT convert_from(body, 'UTF8'), count(*) FROM billing GROUP BY body")
+    with transport.transaction() as connection:
+        rows = connection.execute(text("SELECT convert_from(body, 'UTF8'), count(*) FROM billing GROUP BY body")).all()
     times = Counter(dict(map(tuple, rows)))
     assert len(times) == MESSAGES
     assert set(times.values()) == {1}

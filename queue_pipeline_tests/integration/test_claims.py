@@ -3,10 +3,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
-from queue_pipeline.transport.database import CommitUnknownError, Database
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, QueueNotFoundError
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError, QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
 MINUTE = 60.0
@@ -41,8 +42,7 @@ def abandon(transport, backend, claim):
     }
     if backend.name != "postgresql":
         column = "LeaseUntil"
-    with transport.transaction() as transaction:
-        transaction.execute(f"UPDATE {table} SET {column} = {past[backend.name]}")
+    backend.sql(transport, f"UPDATE {table} SET {column} = {past[backend.name]}")
 
 
 def is_empty(transport, backend):
@@ -94,8 +94,8 @@ def test_the_callers_own_work_commits_with_the_completion(transport, backend, cl
     send(transport, 1)
     claim = claims.claim(orders, "me", 10)
 
-    def note(transaction):
-        transaction.execute(f"INSERT INTO {ledger} (n) VALUES (?)", (5,))
+    def note(connection):
+        connection.execute(text(f"INSERT INTO {ledger} (n) VALUES (:n)"), {"n": 5})
 
     with pytest.raises(QueueNotFoundError):
         claims.complete(claim, [Operation("nowhere", new_message("b"))], work=note)

@@ -60,8 +60,8 @@ def test_failed_messages_are_listed_retried_and_discarded(cli: CommandLine, back
     table = transport.resolve(QUEUE)
     for number in range(3):
         send(cli, number)
-    with transport.transaction() as own:
-        own.execute(f"UPDATE {table.qualified} SET subqueue = 'F', error_info = 'first line' WHERE id < 3")
+    failing = f"UPDATE {table.qualified} SET subqueue = 'F', error_info = 'first line' WHERE id < 3"
+    backend.sql(transport, failing)
     failed = cli("nginn", "failed", QUEUE, "--json").json["failed"]
     assert [(one["id"], one["label"], one["error"]) for one in failed] == [
         (1, "Shop.Order", "first line"),

@@ -14,10 +14,10 @@ from queue_pipeline.client import CallbackSettings, ClientClosedError, QueueClie
 from queue_pipeline.client import callback_receiver as receiving
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.backoff import Backoff
-from queue_pipeline.transport.database import CommitUnknownError
+from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.errors import (
     AddressError,
+    CommitUnknownError,
     ConfigurationError,
     DatabaseUnavailableError,
     InvalidMessageError,
@@ -320,7 +320,7 @@ def test_a_database_that_is_away_costs_the_requests_of_that_time_and_no_more(tra
         raise DatabaseUnavailableError("the database cannot be reached: pulled the plug")
 
     with monkeypatch.context() as plug, caplog.at_level(logging.WARNING, "queue_pipeline.client"):
-        plug.setattr(transport.database._pool, "take", away)
+        plug.setattr(transport.database.engine, "connect", away)
         with pytest.raises(DatabaseUnavailableError, match=r"request .* to .*orders.*: the database cannot be reached"):
             client.request("orders", "meanwhile", 20)
         assert looked.wait(20)

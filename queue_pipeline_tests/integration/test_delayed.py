@@ -3,11 +3,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import create_engine
 
 from queue_pipeline.transport import TransactionMode, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import QueueNotFoundError
+from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -202,18 +204,13 @@ def test_delays_are_right_in_any_session_time_zone(postgresql, zone):
     transport = postgresql.transport()
     transport.install("orders")
 
-    def elsewhere():
-        connection = transport.database.dialect.connect(transport.database.url)
-        connection.execute(f"SET TIME ZONE '{zone}'")
-        connection.commit()
-        return connection
-
-    connection = elsewhere()
-    transport.send("orders", new_message("a", delay=timedelta(seconds=30)), transport.enlist(connection))
-    transport.send("orders", new_message("b", delay=timedelta(seconds=-1)), transport.enlist(connection))
-    transport.send("orders", new_message("c", time_to_be_received=timedelta(minutes=30)), transport.enlist(connection))
-    connection.commit()
-    connection.close()
+    engine = create_engine(transport.database.engine.url)
+    with engine.begin() as connection:
+        run_sql(connection, f"SET TIME ZONE '{zone}'")
+        transport.send("orders", new_message("a", delay=timedelta(seconds=30)), connection)
+        transport.send("orders", new_message("b", delay=timedelta(seconds=-1)), connection)
+        transport.send("orders", new_message("c", time_to_be_received=timedelta(minutes=30)), connection)
+    engine.dispose()
     assert move(transport) == 1
     assert 20 < transport.delayed.next_due_seconds(transport.resolve("orders")) <= 30
     assert [shown.expired for shown in transport.show("orders")] == [False, False]
@@ -263,7 +260,7 @@ def test_movers_do_not_wait_for_each_other(transport, backend, needs_row_locks):
     sender.send("billing", [new_message(str(n), delay=timedelta(seconds=-1)) for n in range(2)])
     orders, dialect = transport.resolve("orders"), transport.database.dialect
     delayed = transport.book.sibling(orders, "Delayed")
-    with transport.transaction() as slow:
+    with transport.database.transaction() as slow:
         columns = transport.database.shapes.columns(slow, orders)
         assert dialect.move_due(slow, orders, delayed, columns, 2) == 2
         assert move(transport) == 4

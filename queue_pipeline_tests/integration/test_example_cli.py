@@ -30,9 +30,9 @@ def merge(backend: Backend, *rows: tuple) -> None:
     """As the pipeline does it."""
     transport = backend.transport()
     columns = ("country", "day", "orders", "revenue")
-    with transport.transaction() as transaction:
+    with transport.transaction() as connection:
         transport.user_tables.write(
-            transaction, TableRows("order_totals", columns, rows, ("country", "day"), ("orders", "revenue"))
+            connection, TableRows("order_totals", columns, rows, ("country", "day"), ("orders", "revenue"))
         )
 
 

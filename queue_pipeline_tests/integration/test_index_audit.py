@@ -1,13 +1,13 @@
 import logging
-import sqlite3
 
 import pytest
+from sqlalchemy import create_engine
 
 from queue_pipeline.transport import InstallOptions, new_message
 from queue_pipeline.transport import transport as transport_module
+from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.index_audit import IndexAuditor, Severity
-from queue_pipeline.transport.statements import Command
 from queue_pipeline_tests.support.waiting import eventually
 
 INT4 = 2**31 - 1
@@ -45,17 +45,13 @@ def codes(transport, *queues):
 
 def mend(transport, finding):
     """Run a finding's statements as a database administrator would: one by one, in no transaction."""
-    dialect = transport.database.dialect
-    connection = dialect.connect(transport.database.url)
-    if not isinstance(connection, sqlite3.Connection):
-        connection.autocommit = True
-    try:
-        for statement in dialect.split_script(finding.mend):
-            cursor = connection.execute(statement)
-            while not isinstance(connection, sqlite3.Connection) and cursor.nextset():
+    engine = create_engine(transport.database.engine.url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in transport.database.dialect.split_script(finding.mend):
+            cursor = connection.exec_driver_sql(statement).cursor
+            while getattr(cursor, "nextset", bool)():
                 pass
-    finally:
-        connection.close()
+    engine.dispose()
 
 
 def drop(backend, transport, code):
@@ -82,8 +78,9 @@ def test_freshly_installed_queues_give_no_finding(backend, options):
     transport = backend.transport()
     transport.install("orders", "my.Queue" if backend.name != "postgresql" else '"my.Queue"', options=options)
     assert transport.audit_indexes() == []
-    with transport.transaction() as transaction:
-        columns = transaction.rows(transport.database.dialect.statement("columns", queue=transport.resolve("orders")))
+    command = transport.database.dialect.statement("schema.columns", queue=transport.resolve("orders"))
+    with transport.database.transaction() as transaction:
+        columns = transaction.rows(command)
     types = {name.lower(): kind.lower() for name, kind in columns}
     assert types["headers"] == {"sqlserver": "nvarchar"}.get(backend.name, "text")
 
@@ -172,7 +169,7 @@ def test_a_check_that_fails_is_one_warning_and_the_receive_goes_on(transport, fo
     statement = type(transport.database.dialect).statement
 
     def broken(dialect, name, **names):
-        if name.endswith("describe_indexes"):
+        if name == "audit.indexes":
             return Command("SELECT nothing FROM nowhere_at_all")
         return statement(dialect, name, **names)
 

@@ -6,9 +6,10 @@ import pytest
 
 from queue_pipeline.transport import InstallOptions, Operation, QueueTransport, new_message
 from queue_pipeline.transport.addressing import AddressBook
-from queue_pipeline.transport.dialects import DIALECTS
+from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import AccessDeniedError, AddressError, ConfigurationError, QueuePipelineError
-from queue_pipeline.transport.install import advisory_key, script, steps
+from queue_pipeline.transport.install import script, steps
+from queue_pipeline_tests.support.backends import run_sql
 
 ROLE_PASSWORD = "only-for-this-test"
 
@@ -53,9 +54,9 @@ def test_a_script_run_by_somebody_else_makes_working_queues(backend):
     queues = [transport.resolve(name) for name in ("orders", "billing")]
     made = steps(transport.database.dialect, transport.book, queues, [transport.resolve("error")], InstallOptions())
     text = script(transport.database.dialect, made)
-    with transport.transaction() as transaction:
+    with transport.transaction() as connection:
         for statement in transport.database.dialect.split_script(strip_comments(text)):
-            transaction.execute(statement)
+            run_sql(connection, statement)
     assert not any(installed.created for installed in transport.install("orders", "billing"))
     transport.send("orders", new_message("{}"))
     assert transport.claims.claim(queues[0], "me", 1).messages == 1
@@ -152,7 +153,8 @@ def test_the_advisory_lock_is_the_one_that_dotnet_installers_take():
     import hashlib
 
     digest = hashlib.sha256('"public"."Sales"'.encode("utf-16-le")).digest()
-    assert advisory_key('"public"."Sales"') == int.from_bytes(digest[:8], "little", signed=True)
+    key = int.from_bytes(digest[:8], "little", signed=True)
+    assert DIALECTS["postgresql"].installer_lock('"public"."Sales"') == key
 
 
 def test_importing_the_transport_opens_nothing():

@@ -33,9 +33,9 @@ def test_peek_counts_what_a_failed_receive_gave_back(transport):
 def test_peek_is_not_blocked_by_a_long_receive_and_blocks_nobody(transport, backend, needs_row_locks):
     """IT-05: peeking succeeds while a receive is open, and a receive beside an open peek takes every row."""
     transport.send("orders", [new_message(str(n)) for n in range(3)])
-    with transport.receive("orders", 1), transport.transaction() as peeking:
-        command = transport.database.dialect.statement("nservicebus/peek", queue=transport.resolve("orders"))
-        assert peeking.count(command, (100,)) == 2
+    with transport.receive("orders", 1), transport.database.transaction() as peeking:
+        command = transport.database.dialect.statement("nservicebus/queue.peek", queue=transport.resolve("orders"))
+        assert peeking.count(command, limit=100) == 2
         with transport.receive("orders", 10) as batch:
             assert len(batch) == 2
 
@@ -71,12 +71,12 @@ def test_a_purge_deletes_the_expired_and_nothing_else(transport):
 def test_a_purge_passes_over_what_is_being_received(transport, needs_row_locks):
     transport.send("orders", [new_message("x", time_to_be_received=timedelta(milliseconds=1)) for _ in range(2)])
     eventually(lambda: transport.status("orders")[0].expired == 2)
-    with transport.transaction() as receiving:
+    with transport.database.transaction() as receiving:
         dialect = transport.database.dialect
         columns = transport.database.shapes.columns(receiving, transport.resolve("orders"))
         names = dialect.optional_columns(columns, "deleted")
-        command = dialect.statement("nservicebus/receive", queue=transport.resolve("orders"), **names)
-        assert len(receiving.rows(command, (1,))) == 1
+        command = dialect.statement("nservicebus/queue.receive", queue=transport.resolve("orders"), **names)
+        assert len(receiving.rows(command, limit=1)) == 1
         assert transport.purge("orders") == 1
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from queue_pipeline.transport import OutgoingMessage, QueueAddress, QueueTable, QueueTransport, TransactionMode
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import AddressError, QueueNotFoundError
-from queue_pipeline_tests.support.backends import Backend
+from queue_pipeline_tests.support.backends import Backend, run_sql
 
 # Every example works on tables of its own or leaves them as it found them, so that they can share a schema.
 examples = settings(
@@ -80,12 +80,12 @@ def installed(backend: Backend, transport: QueueTransport, name: str) -> Iterato
         yield queue
     finally:
         dialect = transport.database.dialect
-        with transport.transaction() as transaction:
+        with transport.database.transaction() as transaction:
             for suffix in ("", ".Delayed", ".Claimed"):
                 table = dialect.qualify(QueueAddress(name + suffix, queue.schema))
                 exists = transport.resolve(QueueAddress(name + suffix, queue.schema, queue.catalog))
-                if transaction.rows(dialect.statement("table_exists", queue=exists)):
-                    transaction.execute(f"DROP TABLE {table}")
+                if transaction.rows(dialect.statement("schema.exists", queue=exists)):
+                    run_sql(transaction.connection, f"DROP TABLE {table}")
 
 
 @examples

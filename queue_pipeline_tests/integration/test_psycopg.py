@@ -1,10 +1,12 @@
 """PostgreSQL through psycopg, beside ODBC: what COPY writes, what becomes of errors, and the types of what is read."""
 
+import contextlib
 import uuid
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import create_engine, event, text
 
 from queue_pipeline.transport import (
     Operation,
@@ -16,8 +18,10 @@ from queue_pipeline.transport import (
     new_message,
 )
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database import Transaction
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.setting import database_url
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseError,
@@ -26,7 +30,6 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
 )
 from queue_pipeline.transport.send import COPIED_TYPES
-from queue_pipeline.transport.statements import Command
 from queue_pipeline_tests.support.backends import PSYCOPG, PYODBC
 
 psycopg = pytest.importorskip("psycopg")
@@ -52,8 +55,18 @@ def copies(monkeypatch):
     return found
 
 
+@contextlib.contextmanager
+def own_engine(postgres, **options):
+    """An engine of the caller's own."""
+    engine = create_engine(database_url(postgres.url(driver=PSYCOPG, **options)))
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
 def copy(transport, transaction, queue, rows):
-    command = transport.database.dialect.statement("nservicebus/copy", queue=queue)
+    command = transport.database.dialect.statement("nservicebus/queue.copy", queue=queue)
     transaction.copy(command, COPIED_TYPES, rows)
 
 
@@ -132,7 +145,7 @@ def test_the_last_of_several_with_one_id_takes_the_place_of_the_first(backend, t
 
 
 def test_a_queue_with_the_worst_of_names_is_copied_into(transport):
-    table = QueueAddress("o'r\"d%s;r--s /*?*/ $1 {queue}")
+    table = QueueAddress("o'r\"d%s;r--s /*?*/ $1 :a {queue}")
     transport.install(table)
     assert transport.send(table, [new_message("1"), new_message("2", time_to_be_received=timedelta(hours=1))]) == 2
     assert transport.send(table, new_message("3")) == 1
@@ -168,7 +181,10 @@ def test_a_nul_character_is_refused_and_nothing_is_written(transport):
     queue, rows = transport.resolve("orders"), [row("{}"), row("a\0b"), row("{}")]
     with pytest.raises(InvalidMessageError, match="NUL character"):
         transport.dispatch_ready([ReadyMessages(queue, False, ["1"], [NEVER_EXPIRES], ["a\0b"], [b""])])
-    with pytest.raises(DatabaseError, match=r"orders.*invalid byte sequence"), transport.transaction() as transaction:
+    with (
+        pytest.raises(DatabaseError, match=r"orders.*invalid byte sequence"),
+        transport.database.transaction() as transaction,
+    ):
         copy(transport, transaction, queue, rows)
     assert transport.peek("orders") == 0
 
@@ -196,17 +212,17 @@ def test_an_error_while_rows_are_made_undoes_the_copy(transport):
 # --- servers that go away ----------------------------------------------------------------------------------
 
 
-def pid_of(transaction):
-    return transaction.rows("SELECT pg_backend_pid()")[0][0]
+def pid_of(connection):
+    return connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
 
 
 def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(transport, postgres):
     queue = transport.resolve("orders")
     with (
         pytest.raises(DatabaseUnavailableError, match=r"orders.*check that it runs"),
-        transport.transaction() as transaction,
+        transport.database.transaction() as transaction,
     ):
-        pid = pid_of(transaction)
+        pid = pid_of(transaction.connection)
 
         def rows():
             for number in range(9):
@@ -216,21 +232,37 @@ def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(trans
                 yield row("{}", b"x" * 1_100_000)
 
         copy(transport, transaction, queue, rows())
+    assert transport.database.engine.pool.checkedout() == 0
     assert transport.peek("orders") == 0
     assert transport.send("orders", new_message("{}")) == 1
 
 
+def test_an_interrupt_in_the_middle_of_a_copy_keeps_nothing_and_gives_the_connection_back(transport):
+    def rows():
+        yield row("{}", b"x" * 1_100_000)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), transport.transaction() as connection:
+        transaction = transport.database.enlist(connection)
+        pid = pid_of(connection)
+        copy(transport, transaction, transport.resolve("orders"), rows())
+    assert transport.database.engine.pool.checkedout() == 0
+    with transport.transaction() as connection:
+        assert pid_of(connection) == pid, "the connection is as good as before"
+    assert transport.peek("orders") == 0
+
+
 def test_an_idle_connection_is_asked_before_it_is_used_again(transport, postgres):
     for _ in range(2):
-        with transport.transaction() as transaction:
-            pid, connection = pid_of(transaction), transaction.connection
-        assert connection.info.transaction_status.name == "IDLE"
-        postgres.run_sql(f"SELECT pg_terminate_backend({pid})")
+        with transport.transaction() as connection:
+            pid, driver = pid_of(connection), connection.connection.driver_connection
+        assert driver.info.transaction_status.name == "IDLE"
+        postgres.run_sql(f"SELECT pg_terminate_backend({pid}, 10000)")
         assert transport.peek("orders") == 0
-        assert connection.closed
+        assert driver.closed
     transport.close()
-    with transport.transaction() as transaction:
-        kept = transaction.connection
+    with transport.transaction() as connection:
+        kept = connection.connection.driver_connection
     transport.close()
     assert kept.closed
 
@@ -238,104 +270,126 @@ def test_an_idle_connection_is_asked_before_it_is_used_again(transport, postgres
 # --- statements of the caller's own ------------------------------------------------------------------------
 
 
-def test_the_callers_statements_take_question_marks_on_the_connection_too(transport):
+def test_the_callers_statements_take_what_sqlalchemy_and_the_driver_take(transport):
     transport.send("orders", new_message("{}"))
     with transport.receive("orders", mode=TransactionMode.TRANSACTION_SCOPE) as batch:
-        connection = batch.transaction.connection
-        connection.execute("CREATE TEMPORARY TABLE ledger (n int, word text)")
-        with connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO ledger VALUES (?, ?)", [(1, "a?"), (2, "b%s")])
-            cursor.execute("INSERT INTO ledger VALUES (?, ?)", 3, "100 %")
-        connection.execute("INSERT INTO ledger VALUES (?, '?') -- ?", (4,))
-        assert batch.transaction.rows("SELECT word FROM ledger WHERE n % ? = 0 ORDER BY n", (2,)) == [("b%s",), ("?",)]
-        assert [row for row in connection.execute("SELECT n FROM ledger WHERE word = ?", ["100 %"])] == [(3,)]
-        assert batch.transaction.rows("SELECT 1; SELECT 2") == [(1,)]
+        connection = batch.connection
+        connection.exec_driver_sql("CREATE TEMPORARY TABLE ledger (n int, word text)")
+        values = [{"n": 1, "word": "a?"}, {"n": 2, "word": "b%s"}]
+        connection.execute(text("INSERT INTO ledger VALUES (:n, :word)"), values)
+        with connection.connection.cursor() as cursor:
+            cursor.execute("INSERT INTO ledger VALUES (%s, %s)", (3, "100 %"))
+        found = connection.execute(text("SELECT word FROM ledger WHERE n % :m = 0 OR word = '100 %'"), {"m": 2})
+        assert found.scalars().all() == ["b%s", "100 %"]
 
 
-def test_a_wrong_number_of_parameters_is_no_lost_connection(transport):
-    with pytest.raises(DatabaseError, match="1 parameter markers, but 2") as raised, transport.transaction() as own:
-        own.rows("SELECT ?", (1, 2))
-    assert not isinstance(raised.value, DatabaseUnavailableError)
-
-
-def test_a_connection_of_the_callers_own_is_left_as_it_is(transport, postgres, backend):
-    """Ours take question marks on it, the caller's percent signs and rows of the caller's own making."""
-    from psycopg.rows import dict_row
-
+def test_a_connection_of_the_callers_own_is_left_as_it_is(transport, postgres):
+    """One of an engine that the transport does not have: it is joined, and not set up."""
     transport.send("orders", new_message("{}"))
-    with psycopg.connect(postgres.url(driver=PSYCOPG), row_factory=dict_row) as own:
-        enlisted = transport.enlist(own)
-        assert enlisted.rows("SELECT ? + 1", (1,)) == [(2,)]
-        transport.send("orders", [new_message("by COPY"), new_message("too")], enlisted)
-        assert own.execute("SELECT %s::int AS n, now() AS at", (1,)).fetchone()["at"].tzinfo is not None
+    with own_engine(postgres) as engine, engine.connect() as own:
+        own.exec_driver_sql("SET TIME ZONE 'Asia/Tokyo'")
+        threshold = own.connection.driver_connection.prepare_threshold
+        transport.send("orders", [new_message("by COPY"), new_message("too")], own)
+        assert own.exec_driver_sql("SHOW TIME ZONE").scalar_one() == "Asia/Tokyo"
+        assert own.connection.driver_connection.prepare_threshold == threshold is not None
         own.rollback()
     assert transport.peek("orders") == 1
 
 
 def test_connections_may_be_supplied(transport, postgres, backend):
-    plain = postgres.url(driver=PSYCOPG)
-    with QueueTransport(backend.url, schema=backend.schema, connect=lambda: psycopg.connect(plain)) as supplied:
+    """As for a token that is asked for with each connection."""
+    opened = []
+
+    def connect(dialect, record, arguments, options):
+        opened.append(options.pop("password"))
+        return psycopg.connect(*arguments, **options, password=postgres.password)
+
+    with own_engine(postgres, password="nothing") as engine:
+        event.listen(engine, "do_connect", connect)
+        supplied = QueueTransport(engine, schema=backend.schema)
         for number in range(3):
             supplied.send("orders", new_message(str(number)))
         with supplied.receive("orders", 10) as batch:
             assert [message.body for message in batch] == [b"0", b"1", b"2"]
+    assert opened == ["nothing"]
 
 
-def test_nothing_is_prepared_on_the_server(transport):
+@pytest.mark.parametrize("own", [True, False], ids=["our engine", "the caller's"])
+def test_nothing_is_prepared_on_the_server(transport, postgres, backend, own):
     """A plan that was made for an empty queue would read a full one from end to end."""
-    for _ in range(12):
-        transport.send("orders", new_message("{}"))
-        transport.peek("orders")
-        with transport.receive("orders", 1):
-            pass
-    with transport.transaction() as transaction:
+    with own_engine(postgres) as engine:
+        sender = transport if own else QueueTransport(engine, schema=backend.schema)
         for _ in range(12):
-            transaction.rows("SELECT ?::int", (1,))
-        assert transaction.rows("SELECT count(*) FROM pg_prepared_statements")[0][0] == 0
+            sender.send("orders", new_message("{}"))
+            sender.peek("orders")
+            with sender.receive("orders", 1):
+                pass
+        with sender.database.transaction() as transaction:
+            for _ in range(12):
+                transaction.rows(Command("SELECT CAST(:n AS int)"), n=1)
+                transaction.read(Command("SELECT CAST(:n AS int)"), n=1)
+            assert transaction.rows(Command("SELECT count(*) FROM pg_prepared_statements"))[0][0] == 0
 
 
 # --- types -------------------------------------------------------------------------------------------------
 
+SAME = [
+    ("1::smallint", 1),
+    ("1::bigint", 1),
+    ("sum(1::bigint)", Decimal(1)),
+    ("1.50", Decimal("1.50")),
+    ("1.5::float8", 1.5),
+    ("'x'::text", "x"),
+    ("'x'::varchar(5)", "x"),
+    ("'x'::char(3)", "x  "),
+    ("'x'::name", "x"),
+    ("''", ""),
+    ("'\\x00ff'::bytea", b"\x00\xff"),
+    ("'\\x'::bytea", b""),
+    ("NULL", None),
+    ("date '2024-02-29'", date(2024, 2, 29)),
+    ("time '03:04:05.25'", time(3, 4, 5, 250_000)),
+    ("timestamp '2024-02-29 03:04:05.123456'", datetime(2024, 2, 29, 3, 4, 5, 123456)),
+]
 
-@pytest.mark.parametrize(
-    ("expression", "value"),
-    [
-        ("1::smallint", 1),
-        ("1::bigint", 1),
-        ("sum(1::bigint)", Decimal(1)),
-        ("1.50", Decimal("1.50")),
-        ("1.5::float8", 1.5),
-        ("'x'::text", "x"),
-        ("'x'::varchar(5)", "x"),
-        ("'x'::char(3)", "x  "),
-        ("'x'::name", "x"),
-        ("''", ""),
-        ("'\\x00ff'::bytea", b"\x00\xff"),
-        ("'\\x'::bytea", b""),
-        ("NULL", None),
-        ("date '2024-02-29'", date(2024, 2, 29)),
-        ("time '03:04:05.25'", time(3, 4, 5, 250_000)),
-        ("timestamp '2024-02-29 03:04:05.123456'", datetime(2024, 2, 29, 3, 4, 5, 123456)),
-        ("timestamptz '2024-02-29 03:04:05+02'", datetime(2024, 2, 29, 1, 4, 5)),
-    ],
-)
-def test_values_are_what_they_are_through_odbc(transport, odbc, expression, value):
+
+@pytest.mark.parametrize(("expression", "value"), SAME)
+def test_values_are_what_they_are_through_odbc_and_in_binary_form(transport, odbc, expression, value):
+    command = Command(f"SELECT {expression}".replace("::", r"\:\:"))
     for reader in (transport, odbc):
-        with reader.transaction() as transaction:
-            for command in (f"SELECT {expression}", Command(f"SELECT {expression}")):
-                found = transaction.rows(command)[0][0]
+        with reader.database.transaction() as transaction:
+            for run in (transaction.rows, transaction.read):
+                found = run(command)[0][0]
                 assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1_000_000])
+def test_bytes_are_read_in_binary_form(transport, size):
+    """In hexadecimal digits they would be twice as long."""
+    command = Command("SELECT CAST(repeat('x', :size) AS bytea)")
+    formats = []
+    genuine = psycopg.Connection.cursor
+
+    def cursor(connection, *arguments, **options):
+        formats.append(options.get("binary", False))
+        return genuine(connection, *arguments, **options)
+
+    with transport.database.transaction() as transaction, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg.Connection, "cursor", cursor)
+        assert transaction.read(command, size=size) == [(b"x" * size,)]
+    assert formats[-1] is True
 
 
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
         ("true", True),
-        ("'{1,2}'::int[]", [1, 2]),
-        ("""'{"a": 1}'::jsonb""", {"a": 1}),
-        ("'pg_class'::regclass", "pg_class"),
+        ("CAST('{1,2}' AS int[])", [1, 2]),
+        ("CAST('{\"a\": 1}' AS jsonb)", {"a": 1}),
+        ("CAST('pg_class' AS regclass)", "pg_class"),
+        ("timestamptz '2024-02-29 03:04:05+02'", datetime(2024, 2, 29, 1, 4, 5, tzinfo=UTC)),
     ],
 )
-def test_types_that_odbc_gives_as_text_are_pythons_own(transport, expression, value):
-    with transport.transaction() as transaction:
-        assert transaction.rows(f"SELECT {expression}")[0][0] == value
+def test_types_that_odbc_gives_otherwise_are_pythons_own(transport, expression, value):
+    with transport.transaction() as connection:
+        assert connection.exec_driver_sql(f"SELECT {expression}").scalar_one() == value

@@ -6,13 +6,14 @@ import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage, ReadyMessages, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import (
     ClaimLostError,
     InvalidMessageError,
     QueueNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline_tests.support.backends import run_sql
 
 HOUR = 3_600_000
 
@@ -159,12 +160,12 @@ def test_a_victim_sends_its_columns_from_the_first_again(transport):
 
 
 def test_ready_messages_go_with_a_transaction_of_the_callers(transport):
-    with pytest.raises(InterruptedError), transport.transaction() as transaction:
-        assert transport.dispatch_ready([ready("orders", MESSAGES)], transaction) == 4
+    with pytest.raises(InterruptedError), transport.transaction() as connection:
+        assert transport.dispatch_ready([ready("orders", MESSAGES)], connection) == 4
         raise InterruptedError
     assert transport.peek("orders") == 0
-    with transport.transaction() as transaction:
-        transport.dispatch_ready([ready("orders", MESSAGES)], transaction)
+    with transport.transaction() as connection:
+        transport.dispatch_ready([ready("orders", MESSAGES)], connection)
     assert transport.peek("orders") == 4
 
 
@@ -194,8 +195,9 @@ def test_unreadable_messages_leave_with_the_completion_byte_for_byte(transport, 
     claimed = transport.book.claim_tables(transport.resolve("orders")).claimed.qualified
     column = "seq" if backend.name == "postgresql" else "RowVersion"
     rows = [row[0] for row in backend.sql(transport, f"SELECT {column} FROM {claimed} ORDER BY {column}")]
-    with transport.transaction() as transaction:
-        transaction.execute(f"UPDATE {claimed} SET headers = ?, body = NULL WHERE {column} = ?", ("not json", rows[1]))
+    with transport.transaction() as connection:
+        spoil = f"UPDATE {claimed} SET headers = ?, body = NULL WHERE {column} = ?"
+        run_sql(connection, spoil, ("not json", rows[1]))
     _, poison = transport.claims.messages(claim)
     dead = [row_version for row_version, _ in poison]
     assert dead == [rows[1]]

@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import create_engine
 
 from queue_pipeline.transport import InstallOptions, new_message
 from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, TableNotFoundError
@@ -47,8 +48,7 @@ def let_the_lease_be_over(backend, transport, owner):
         "postgresql": "lease_until = now() - interval '1 second'",
         "sqlserver": "LeaseUntil = DATEADD(second, -1, SYSUTCDATETIME())",
     }[backend.name]
-    with transport.transaction() as transaction:
-        transaction.execute(f"UPDATE {table_of(transport)} SET {past} WHERE Owner = ?", (owner,))
+    backend.sql(transport, f"UPDATE {table_of(transport)} SET {past} WHERE Owner = ?", (owner,))
 
 
 # --- taking ------------------------------------------------------------------------------------------------
@@ -276,9 +276,9 @@ def test_of_several_who_want_the_last_place_one_gets_it(transport, backend, orde
 def test_nobody_but_takers_waits_for_somebody_who_takes_places(transport, backend, needs_row_locks, orders, take):
     transport.send("orders", new_message("1"))
     take("b", most=3)
-    gate = transport.database.dialect.statement("receivers_gate", receivers=transport.book.own("QueueReceivers"))
-    with transport.transaction() as unfinished:
-        unfinished.execute(gate, (orders.canonical,))
+    gate = transport.database.dialect.statement("operations.slot_gate", receivers=transport.book.own("QueueReceivers"))
+    with transport.database.transaction() as unfinished:
+        unfinished.execute(gate, queue=orders.canonical)
         other = backend.transport()
         assert other.claim("orders", "b", 1).messages == 1
         assert other.receivers.renew(orders, "b", LEASE) == 1
@@ -334,7 +334,7 @@ def test_an_owner_relies_on_nothing_once_its_lease_is_over(transport, backend, m
 
 
 def test_a_database_that_is_away_does_not_keep_an_owner_from_ending(sqlite, caplog):
-    mine(sqlite.transport(connect=_nobody)).release()
+    mine(QueueTransport(create_engine(sqlite.url, creator=_nobody))).release()
     assert "wait for their lease: nobody answers" in caplog.text
 
 

@@ -2,12 +2,13 @@ import contextlib
 import itertools
 import os
 
-import pyodbc
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from queue_pipeline.client import QueueClient
 from queue_pipeline.transport import Operation, QueueAddress, QueueTransport, new_message
-from queue_pipeline.transport.database_url import odbc_pairs, odbc_string
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline_tests.support.backends import SQLSERVER_VARIABLE
 from queue_pipeline_tests.support.responder import Responder
 from queue_pipeline_tests.support.waiting import eventually
@@ -80,8 +81,7 @@ def test_the_error_queue_can_be_in_another_schema(backend, elsewhere):
 def spoil(transport, backend):
     transport.send("orders", new_message("{}"))
     column = "headers" if backend.name == "postgresql" else "Headers"
-    with transport.transaction() as transaction:
-        transaction.execute(f"UPDATE {transport.resolve('orders').qualified} SET {column} = 'broken'")
+    backend.sql(transport, f"UPDATE {transport.resolve('orders').qualified} SET {column} = 'broken'")
     with transport.receive("orders") as batch:
         assert batch.poisoned == 1
 
@@ -90,23 +90,24 @@ def spoil(transport, backend):
 def catalog(sqlserver):
     """A second database on the same server."""
     name = f"qp test {os.getpid()}.{next(_numbers)} &#"
-    string = os.environ[SQLSERVER_VARIABLE]
-    with contextlib.closing(pyodbc.connect(string, autocommit=True)) as connection:
+    engine = Database(database_url(sqlserver.url)).engine.execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
         try:
-            connection.execute(f"CREATE DATABASE [{name}]")
-        except pyodbc.Error as error:
-            pytest.skip(f"this account cannot create a database here: {error.args[-1]}")
+            connection.exec_driver_sql(f"CREATE DATABASE [{name}]")
+        except DBAPIError as error:
+            pytest.skip(f"this account cannot create a database here: {error.orig}")
         try:
             yield name
         finally:
             # A session that was just closed may still be counted as using it.
             eventually(lambda: dropped(connection, name))
+    engine.dispose()
 
 
 def dropped(connection, name):
     try:
-        connection.execute(f"DROP DATABASE [{name}]")
-    except pyodbc.Error as error:
+        connection.exec_driver_sql(f"DROP DATABASE [{name}]")
+    except DBAPIError as error:
         if "in use" not in str(error):
             raise
         return False
@@ -114,9 +115,7 @@ def dropped(connection, name):
 
 
 def in_catalog(catalog):
-    pairs = dict(odbc_pairs(os.environ[SQLSERVER_VARIABLE]))
-    pairs = {key: value for key, value in pairs.items() if key.upper() != "DATABASE"} | {"DATABASE": catalog}
-    return QueueTransport("odbc:" + odbc_string(pairs))
+    return QueueTransport(database_url(os.environ[SQLSERVER_VARIABLE]).set(database=catalog))
 
 
 def test_messages_and_replies_cross_catalogs_on_one_connection(sqlserver, catalog):

@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import create_engine
 
 from queue_pipeline.transport import (
     InstallOptions,
@@ -90,10 +91,10 @@ def test_a_header_that_is_no_text_is_refused_before_anything_is_written(transpor
 def test_a_bad_header_at_the_end_of_many_messages_undoes_them_all(transport, enlisted):
     messages = [new_message("x" * 500) for _ in range(3000)] + [OutgoingMessage(b"", {"n": 1})]
     if enlisted:
-        with transport.transaction() as transaction:
+        with transport.transaction() as connection:
             with pytest.raises(InvalidMessageError, match="header 'n'"):
-                transport.send("orders", messages, transaction)
-            transport.send("orders", new_message("the caller goes on"), transaction)
+                transport.send("orders", messages, connection)
+            transport.send("orders", new_message("the caller goes on"), connection)
         assert bodies(transport, "orders") == [b"the caller goes on"]
     else:
         with pytest.raises(InvalidMessageError, match="header 'n'"):
@@ -152,11 +153,11 @@ def test_a_body_column_for_people_does_not_disturb_traffic(backend):
 
 def test_sends_in_the_callers_transaction_appear_only_if_it_commits(transport):
     """AS-15: outside a receive."""
-    with pytest.raises(ZeroDivisionError), transport.transaction() as transaction:
-        transport.send("orders", new_message("rolled back"), transaction)
+    with pytest.raises(ZeroDivisionError), transport.transaction() as connection:
+        transport.send("orders", new_message("rolled back"), connection)
         raise ZeroDivisionError
-    with transport.transaction() as transaction:
-        transport.send("orders", new_message("committed"), transaction)
+    with transport.transaction() as connection:
+        transport.send("orders", new_message("committed"), connection)
     assert bodies(transport, "orders") == [b"committed"]
 
 
@@ -179,14 +180,13 @@ def test_sends_in_the_callers_transaction_are_independent_of_the_receive(transpo
 
 def test_sends_on_the_callers_connection_end_with_the_callers_transaction(transport, backend):
     """AS-17: an enlisted connection is neither committed nor rolled back by the transport."""
-    connection = transport.database.dialect.connect(transport.database.url)
-    transport.database.dialect.begin(connection, write=True)
-    transport.send("orders", new_message("undone"), transport.enlist(connection))
-    connection.rollback()
-    transport.database.dialect.begin(connection, write=True)
-    transport.send("orders", new_message("done"), transport.enlist(connection))
-    connection.commit()
-    connection.close()
+    engine = create_engine(transport.database.engine.url)
+    with engine.connect() as connection:
+        transport.send("orders", new_message("undone"), transport.enlist(connection))
+        connection.rollback()
+        transport.send("orders", new_message("done"), transport.enlist(connection))
+        connection.commit()
+    engine.dispose()
     assert bodies(transport, "orders") == [b"done"]
 
 
@@ -206,8 +206,8 @@ def test_a_removed_or_added_recoverable_column_is_noticed(sqlserver):
     table = transport.resolve("orders").qualified
     transport.send("orders", new_message("with"))
     sqlserver.sql(transport, f"ALTER TABLE {table} DROP COLUMN Recoverable")
-    with pytest.raises(LayoutChangedError, match="try again"), transport.transaction() as transaction:
-        transport.send("orders", new_message("fails"), transaction)
+    with pytest.raises(LayoutChangedError, match="try again"), transport.transaction() as connection:
+        transport.send("orders", new_message("fails"), connection)
     transport.send("orders", new_message("without"))
     sqlserver.sql(transport, f"DELETE FROM {table}")
     sqlserver.sql(transport, f"ALTER TABLE {table} ADD Recoverable bit NOT NULL")

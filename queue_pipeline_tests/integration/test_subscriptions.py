@@ -40,8 +40,8 @@ def insert(backend, transport, queue_address, endpoint="foreign", topic="Shop.Or
     """A row as another program wrote it."""
     table = transport.subscriptions.table.qualified
     names = "queueaddress, endpoint, topic" if backend.name == "postgresql" else "QueueAddress, Endpoint, Topic"
-    with transport.transaction() as transaction:
-        transaction.execute(f"INSERT INTO {table} ({names}) VALUES (?, ?, ?)", (queue_address, endpoint, topic))
+    row = (queue_address, endpoint, topic)
+    backend.sql(transport, f"INSERT INTO {table} ({names}) VALUES (?, ?, ?)", row)
 
 
 # --- the table ---------------------------------------------------------------------------------------------
@@ -182,11 +182,11 @@ def test_one_who_subscribed_in_several_ways_gets_one_copy(transport, backend):
 def test_events_in_the_callers_transaction_appear_only_if_it_commits(transport):
     """AS-15: outside a receive."""
     transport.subscriptions.subscribe("billing", "Shop.A")
-    with pytest.raises(ZeroDivisionError), transport.transaction() as transaction:
-        assert transport.publish("Shop.A", new_message("rolled back"), transaction) == 1
+    with pytest.raises(ZeroDivisionError), transport.transaction() as connection:
+        assert transport.publish("Shop.A", new_message("rolled back"), connection) == 1
         raise ZeroDivisionError
-    with transport.transaction() as transaction:
-        transport.publish("Shop.A", new_message("committed"), transaction)
+    with transport.transaction() as connection:
+        transport.publish("Shop.A", new_message("committed"), connection)
     assert bodies(transport, "billing") == [b"committed"]
 
 

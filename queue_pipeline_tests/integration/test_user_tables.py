@@ -45,8 +45,8 @@ def totals(transport, backend):
 
 
 def write(transport, rows):
-    with transport.transaction() as transaction:
-        return transport.user_tables.write(transaction, rows)
+    with transport.transaction() as connection:
+        return transport.user_tables.write(connection, rows)
 
 
 def read(transport, backend, columns, table="totals", order="1, 2"):
@@ -217,7 +217,7 @@ def test_concurrent_merges_add_up_exactly(backend, transport, totals):
     def add(worker):
         rows = [(name, 1, worker + 1) for name in (names if worker % 2 else reversed(names))]
         for _ in range(5):
-            transport.database.run(lambda own: transport.user_tables.write(own, merge(rows)))
+            transport.database.run(lambda own: transport.user_tables.write(own.connection, merge(rows)))
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(add, range(4)))

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlalchemy import Connection, text
+
 from queue_pipeline.transport.transport import QueueTransport
 
 SQLSERVER_VARIABLE = "QUEUE_PIPELINE_TEST_SQLSERVER"
@@ -20,6 +22,7 @@ PYODBC_TOO = (
     "integration.test_connections",
     "integration.test_index_audit",
     "integration.test_outbox",
+    "integration.test_own_transactions",
     "integration.test_receive",
     "integration.test_send",
     "integration.test_user_tables",
@@ -73,6 +76,21 @@ class Backend:
         return self.name != "sqlite" and not self.is_babelfish
 
     def sql(self, transport: QueueTransport, statement: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        """Run a statement of the test's own, committed at once."""
-        with transport.transaction() as transaction:
-            return transaction.rows(statement, parameters)
+        """Run a statement of the test's own, committed at once; its question marks are the parameters, in order."""
+        with transport.transaction() as connection:
+            return run_sql(connection, statement, parameters)
+
+
+def run_sql(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+    """Run a statement of a test's own; a question mark is a parameter, except where none are given."""
+    values: dict[str, Any] = {}
+    if parameters:
+        head, *parts = statement.replace(":", r"\:").split("?")
+        statement = head
+        for number, (value, part) in enumerate(zip(parameters, parts, strict=True)):
+            statement += f":value_{number}{part}"
+            values[f"value_{number}"] = value
+    else:
+        statement = statement.replace(":", r"\:")
+    result = connection.execute(text(statement), values)
+    return list(result.fetchall()) if result.returns_rows else []

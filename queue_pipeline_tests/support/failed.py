@@ -27,10 +27,10 @@ def raw(transport, text, body=b"raw", queue="error"):
     """Put a row into a queue whose header text is exactly this; returns its id."""
     (row_id,) = new_row_ids(1)
     table = transport.resolve(queue)
-    with transport.transaction() as transaction:
+    with transport.database.transaction() as transaction:
         names = transport.database.dialect.optional_columns(transport.database.shapes.columns(transaction, table))
-        command = transport.database.dialect.statement("nservicebus/dead_letter", queue=table, **names)
-        transaction.execute(command, (row_id, row_id, text, 0, body))
+        command = transport.database.dialect.statement("nservicebus/queue.dead_letter", queue=table, **names)
+        transaction.execute(command, id=row_id, headers=text, body_is_null=0, body=body)
     return row_id
 
 

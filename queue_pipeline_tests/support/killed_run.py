@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
+from sqlalchemy import text
+
 from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.drain import Drain, Drained
@@ -252,8 +254,8 @@ def _warm_up() -> None:
         QueueTransport(f"sqlite:///{folder}/queues.db", endpoint="orders") as transport,
     ):
         transport.install("orders", plain_queues=["billing", "error"])
-        with transport.transaction() as transaction:
-            transaction.execute(f"CREATE TABLE {LEDGER} (number int NOT NULL)")
+        with transport.transaction() as connection:
+            connection.execute(text(f"CREATE TABLE {LEDGER} (number int NOT NULL)"))
         transport.send("orders", [new_message(f"{number}") for number in (1, *POISON)])
         drain(transport, "warm up")
 

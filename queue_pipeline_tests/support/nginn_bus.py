@@ -198,8 +198,7 @@ class Bus:
 
     def execute(self, statement: str, parameters: tuple[Any, ...] = ()) -> None:
         """Run a statement of the test's own, committed at once."""
-        with self.transport.transaction() as transaction:
-            transaction.execute(statement, parameters)
+        self.backend.sql(self.transport, statement, parameters)
 
 
 def changed(before: StoredRow, after: StoredRow) -> set[str]:

@@ -16,8 +16,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.database_url import parse_database_url
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.setting import database_url
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import TransientDatabaseError
 
 HANDLED = "peer_handled"
@@ -51,17 +53,20 @@ _SELECT = {
     " ORDER BY retry_time ASC",
 }
 _TAKE = {
-    "sqlite": "UPDATE {queue} SET subqueue = 'X', last_processed = {now} WHERE id = ? AND subqueue = 'I'",
-    "postgresql": "UPDATE {queue} SET subqueue = 'X', last_processed = {now} WHERE id = ? AND subqueue = 'I'",
+    "sqlite": "UPDATE {queue} SET subqueue = 'X', last_processed = {now} WHERE id = :id AND subqueue = 'I'",
+    "postgresql": "UPDATE {queue} SET subqueue = 'X', last_processed = {now} WHERE id = :id AND subqueue = 'I'",
     "sqlserver": "UPDATE {queue} WITH (READPAST, ROWLOCK) SET subqueue = 'X', last_processed = {now}"
-    " WHERE id = ? AND subqueue = 'I'; SELECT @@ROWCOUNT",
+    " WHERE id = :id AND subqueue = 'I'; SELECT @@ROWCOUNT",
 }
-_FAILED = "SET subqueue = ?, retry_count = retry_count + 1, retry_time = ?, error_info = ?, last_processed = {now}"
+_FAILED = (
+    "SET subqueue = :subqueue, retry_count = retry_count + 1, retry_time = :due, error_info = :error,"
+    " last_processed = {now}"
+)
 _MARK = {
-    "sqlite": "UPDATE {queue} {failed} WHERE id = ? AND subqueue IN ('I', 'R')",
-    "postgresql": "UPDATE {queue} {failed} WHERE id = (SELECT id FROM {queue} WHERE id = ? AND subqueue IN ('I', 'R')"
+    "sqlite": "UPDATE {queue} {failed} WHERE id = :id AND subqueue IN ('I', 'R')",
+    "postgresql": "UPDATE {queue} {failed} WHERE id = (SELECT id FROM {queue} WHERE id = :id AND subqueue IN ('I', 'R')"
     " FOR UPDATE SKIP LOCKED)",
-    "sqlserver": "UPDATE {queue} WITH (READPAST, ROWLOCK) {failed} WHERE id = ? AND subqueue IN ('I', 'R');"
+    "sqlserver": "UPDATE {queue} WITH (READPAST, ROWLOCK) {failed} WHERE id = :id AND subqueue IN ('I', 'R');"
     " SELECT @@ROWCOUNT",
 }
 _SCHEDULE = {
@@ -73,17 +78,17 @@ _SCHEDULE = {
     " AND retry_time <= {now}; SELECT @@ROWCOUNT",
 }
 _CLEAN_UP = {
-    "sqlite": "DELETE FROM {queue} WHERE id IN (SELECT id FROM {queue} WHERE subqueue = 'X' AND retry_time <= ?"
+    "sqlite": "DELETE FROM {queue} WHERE id IN (SELECT id FROM {queue} WHERE subqueue = 'X' AND retry_time <= :before"
     " LIMIT {rows})",
     "postgresql": "DELETE FROM {queue} WHERE id = ANY (ARRAY(SELECT id FROM {queue} WHERE subqueue = 'X'"
-    " AND retry_time <= ? LIMIT {rows} FOR UPDATE SKIP LOCKED))",
-    "sqlserver": "DELETE TOP ({rows}) FROM {queue} WITH (READPAST) WHERE subqueue = 'X' AND retry_time <= ?;"
+    " AND retry_time <= :before LIMIT {rows} FOR UPDATE SKIP LOCKED))",
+    "sqlserver": "DELETE TOP ({rows}) FROM {queue} WITH (READPAST) WHERE subqueue = 'X' AND retry_time <= :before;"
     " SELECT @@ROWCOUNT",
 }
 _INSERT = (
     "INSERT INTO {queue} (from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time,"
     " error_info, correlation_id, label, msg_text, msg_headers, unique_id)"
-    " VALUES (?, ?, 'I', {now}, NULL, 0, ?, NULL, NULL, 'Shop.Order', ?, '', ?)"
+    " VALUES (:sender, :endpoint, 'I', {now}, NULL, 0, :due, NULL, NULL, 'Shop.Order', :body, '', :unique_id)"
 )
 
 
@@ -134,7 +139,7 @@ class Peer:
         """The tables that tell what was handled, and how far a fleet is."""
         with self._database.transaction() as transaction:
             for table, columns in _CREATE.items():
-                transaction.execute(f"CREATE TABLE {self._qualified(table)} {columns}")
+                transaction.execute(Command(f"CREATE TABLE {self._qualified(table)} {columns}"))
 
     def join(self, members: int) -> None:
         """Wait until so many processes are ready, so that they begin at the same moment."""
@@ -160,10 +165,8 @@ class Peer:
                 taken.append(message)
                 number = json.loads(message.msg_text)["n"]
                 handle(number)
-                transaction.execute(
-                    f"INSERT INTO {self._qualified(HANDLED)} (unique_id, n, peer) VALUES (?, ?, ?)",
-                    (message.unique_id, number, self._name),
-                )
+                note = f"INSERT INTO {self._qualified(HANDLED)} (unique_id, n, peer) VALUES (:unique_id, :n, :peer)"
+                transaction.execute(Command(note), unique_id=message.unique_id, n=number, peer=self._name)
         except HandlerFailed as error:
             self.mark_failed(taken[0], error, moment)
         return taken[0]
@@ -173,9 +176,10 @@ class Peer:
         final = message.retry_count >= len(self._waits)
         wait = self._waits[min(message.retry_count, len(self._waits) - 1)]
         due = self._clock() if final else (moment or self._clock()) + timedelta(seconds=wait)
-        values = ("F" if final or error.permanent else "R", self._time(due), repr(error), message.id)
+        subqueue = "F" if final or error.permanent else "R"
+        values = {"subqueue": subqueue, "due": self._time(due), "error": repr(error), "id": message.id}
         with self._database.transaction() as transaction:
-            return transaction.count(self._statement(_MARK), values)
+            return transaction.count(self._statement(_MARK), **values)
 
     def schedule(self) -> int:
         """The scheduler's pass; returns how many messages became ready."""
@@ -186,22 +190,23 @@ class Peer:
         """The cleanup pass; returns how many processed messages were deleted."""
         before = self._time(self._clock() - timedelta(seconds=retention_seconds))
         with self._database.transaction() as transaction:
-            return transaction.count(self._statement(_CLEAN_UP, CLEANUP_ROWS), (before,))
+            return transaction.count(self._statement(_CLEAN_UP, CLEANUP_ROWS), before=before)
 
     def send(self, numbers: Sequence[int], apart_seconds: float = 0.0) -> None:
         """Insert messages, a statement each, in one transaction; the last of them is due now."""
-        statement = _INSERT.format_map(self._names)
+        command = Command(_INSERT.format_map(self._names))
         first = self._clock() - timedelta(seconds=apart_seconds * (len(numbers) - 1))
         with self._database.transaction() as transaction:
             for place, number in enumerate(numbers):
                 body = json.dumps({"$type": TYPE, "n": number}, separators=(",", ":"))
                 due = self._time(first + timedelta(seconds=apart_seconds * place))
-                transaction.execute(statement, ("sql://shop/Shop", self._endpoint, due, body, f"{number:032x}"))
+                values = {"sender": "sql://shop/Shop", "endpoint": self._endpoint, "unique_id": f"{number:032x}"}
+                transaction.execute(command, **values, due=due, body=body)
 
     def ready(self) -> int:
         """How many messages wait for a reader."""
         with self._database.transaction(write=False) as transaction:
-            return int(transaction.rows(f"SELECT count(*) FROM {self._names['queue']} WHERE subqueue = 'I'")[0][0])
+            return transaction.count(Command(f"SELECT count(*) FROM {self._names['queue']} WHERE subqueue = 'I'"))
 
     def tell_that_all_is_sent(self) -> None:
         """Nothing more comes from this one."""
@@ -213,32 +218,32 @@ class Peer:
             return False
         with self._database.transaction(write=False) as transaction:
             left = f"SELECT count(*) FROM {self._names['queue']} WHERE subqueue IN ('I', 'R')"
-            return bool(transaction.rows(left)[0][0] == 0)
+            return transaction.count(Command(left)) == 0
 
     def handled(self) -> dict[int, str]:
         """Who of all peers handled which message."""
         with self._database.transaction(write=False) as transaction:
-            rows = transaction.rows(f"SELECT n, peer FROM {self._qualified(HANDLED)}")
+            rows = transaction.rows(Command(f"SELECT n, peer FROM {self._qualified(HANDLED)}"))
         assert len({row[0] for row in rows}) == len(rows)
         return {int(number): str(peer) for number, peer in rows}
 
     def _tell(self, table: str) -> None:
         with self._database.transaction() as transaction:
-            transaction.execute(f"INSERT INTO {self._qualified(table)} (name) VALUES (?)", (self._name,))
+            transaction.execute(Command(f"INSERT INTO {self._qualified(table)} (name) VALUES (:name)"), name=self._name)
 
     def _count(self, table: str) -> int:
         with self._database.transaction(write=False) as transaction:
-            return int(transaction.rows(f"SELECT count(*) FROM {self._qualified(table)}")[0][0])
+            return transaction.count(Command(f"SELECT count(*) FROM {self._qualified(table)}"))
 
     def _take(self, transaction: Transaction) -> Taken | None:
         while rows := transaction.rows(self._statement(_SELECT)):
             message = Taken(*rows[0])
-            if transaction.count(self._statement(_TAKE), (message.id,)) == 1:
+            if transaction.count(self._statement(_TAKE), id=message.id) == 1:
                 return message
         return None
 
-    def _statement(self, texts: dict[str, str], rows: int = 0) -> str:
-        return texts[self._dialect].format_map({**self._names, "rows": str(rows)})
+    def _statement(self, texts: dict[str, str], rows: int = 0) -> Command:
+        return Command(texts[self._dialect].format_map({**self._names, "rows": str(rows)}))
 
     def _qualified(self, table: str) -> str:
         quote = self._database.dialect.quote
@@ -310,7 +315,7 @@ def main() -> None:
     parser.add_argument("--numbers", type=int, nargs=2, default=(0, 0), help="first and last, not included")
     parser.add_argument("--members", type=int, default=1, help="it begins when so many processes are there")
     given = parser.parse_args()
-    database = Database(parse_database_url(given.url))
+    database = Database(database_url(given.url))
     peer = Peer(database, given.schema, given.table, given.name, [given.wait] * 100)
     peer.join(given.members)
     if given.part == "work":

@@ -12,7 +12,7 @@ from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.sorting import Failed
 from queue_pipeline.processing.transforming import Transformed
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import ReadyMessages
 
 

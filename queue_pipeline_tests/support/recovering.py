@@ -46,6 +46,5 @@ def make_due(backend, transport):
         "postgresql": "due = now() - interval '1 second'",
         "sqlserver": "Due = DATEADD(second, -1, GETUTCDATE())",
     }[backend.name]
-    with transport.transaction() as transaction:
-        transaction.execute(f"UPDATE {table} SET {past}")
+    backend.sql(transport, f"UPDATE {table} SET {past}")
     return transport.delayed.move_due(transport.resolve("orders"))

@@ -9,8 +9,10 @@ from sqlglot import exp
 from queue_pipeline.transport import address
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.dialect import Dialect
-from queue_pipeline.transport.dialects import PostgreSql, Sqlite, SqlServer
+from queue_pipeline.transport.database.dialect import Dialect
+from queue_pipeline.transport.database.postgresql import PostgreSql
+from queue_pipeline.transport.database.sqlite import Sqlite
+from queue_pipeline.transport.database.sqlserver import SqlServer
 from queue_pipeline.transport.errors import AddressError
 
 SQLGLOT_NAMES = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}

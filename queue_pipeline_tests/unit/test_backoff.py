@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_pipeline.orchestration.peek_loop import RUN_BACKOFF
-from queue_pipeline.transport.backoff import Backoff
+from queue_pipeline.transport.database.backoff import Backoff
 
 seconds = st.floats(0.001, 1_000)
 

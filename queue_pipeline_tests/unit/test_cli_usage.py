@@ -89,7 +89,8 @@ def test_a_mistake_is_named_and_no_database_is_asked(words: str, told: str) -> N
         ("orders.db", "the database setting has no scheme"),
         ("postgresql://u:s3cret@/db", "names no host"),
         ("postgresql://u:s3cret@host:port/db", "cannot be read"),
-        ("odbc:", "odbc: needs a connection string"),
+        ("odbc:PWD=s3cret", "unknown database scheme 'odbc'"),
+        ("mssql://u:s3cret@host", "the mssql setting names no database"),
     ],
 )
 def test_a_database_setting_that_cannot_be_used_is_named_without_its_password(setting: str, told: str) -> None:
@@ -171,12 +172,14 @@ def test_the_script_takes_its_dialect_and_catalog_from_the_database_setting() ->
     assert "CREATE TABLE [c].[s].[orders] (" in elsewhere.out
 
 
-def test_the_script_of_an_odbc_setting_asks_for_the_dialect() -> None:
-    setting = "odbc:DRIVER=nowhere.so;PWD=s3cret"
-    refused = run("--database", setting, "script", "orders")
-    assert refused.code == 2
-    assert "add --dialect" in refused.error
-    assert run("--database", setting, "script", "orders", "--dialect", "sqlserver").code == 0
+def test_the_script_of_an_odbc_string_names_no_catalog() -> None:
+    setting = "mssql:///?odbc_connect=DRIVER%3Dnowhere.so%3BDATABASE%3DShop%3BPWD%3Ds3cret"
+    printed = run("--database", setting, "script", "orders")
+    assert printed.code == 0
+    assert "CREATE TABLE [dbo].[orders] (" in printed.out
+    assert "s3cret" not in printed.out
+    other = run("--database", setting, "script", "orders", "--dialect", "postgresql")
+    assert 'CREATE TABLE IF NOT EXISTS "public"."orders" (' in other.out
 
 
 def test_the_script_of_a_name_that_is_too_long_is_refused() -> None:

@@ -1,3 +1,5 @@
+"""Errors of drivers: what kind of fault they are, and what we make of them."""
+
 import shlex
 import sqlite3
 from pathlib import Path
@@ -7,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.transport.dialects import OdbcPostgreSql, Sqlite, SqlServer
+from queue_pipeline.transport.database.faults import Fault, driver_message, native_number, translate
+from queue_pipeline.transport.database.postgresql import PostgreSql
+from queue_pipeline.transport.database.sqlite import Sqlite
+from queue_pipeline.transport.database.sqlserver import SqlServer
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -21,7 +26,6 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
     UniqueIndexMissingError,
 )
-from queue_pipeline.transport.faults import Fault, driver_message, native_number, translate
 
 MICROSOFT = "[Microsoft][ODBC Driver 18 for SQL Server]"
 
@@ -61,15 +65,25 @@ VICTIM_TEXT = (
             microsoft("23000", "Cannot insert the value NULL into column 'Recoverable', table 'db.dbo.orders'", 515),
             Fault.LAYOUT,
         ),
-        (microsoft("42S22", "Invalid column name 'Colour'.", 207), Fault.OTHER),
+        (microsoft("42S22", "Invalid column name 'Colour'.", 207), Fault.MISSING_COLUMN),
+        (freetds("42S22", "Invalid column name 'Colour'.", 207), Fault.MISSING_COLUMN),
         (microsoft("23000", "Cannot insert the value NULL into column 'Headers'", 515), Fault.OTHER),
+        (microsoft("23000", "Cannot insert duplicate key row in object 'dbo.totals'", 2601), Fault.DUPLICATE),
+        (microsoft("23000", "Violation of PRIMARY KEY constraint 'PK_totals'.", 2627), Fault.DUPLICATE),
         (microsoft("42S01", "There is already an object named 'orders' in the database.", 2714), Fault.EXISTS),
         (microsoft("42S11", "The index 'Index_RowVersion' already exists on table 'orders'.", 1913), Fault.EXISTS),
         (microsoft("42000", "The SELECT permission was denied on the object 'orders'", 229), Fault.PERMISSION),
+        (microsoft("42000", "The UPDATE permission was denied on the column 'Body'", 230), Fault.PERMISSION),
         (microsoft("42000", "CREATE TABLE permission denied in database 'db'.", 262), Fault.PERMISSION),
+        (microsoft("42000", "The server principal is not able to access the database 'db'", 916), Fault.PERMISSION),
         (microsoft("28000", "Login failed for user 'sa'.", 18456, "SQLDriverConnect"), Fault.LOGIN),
         (freetds("42000", "Login failed for user 'sa'.", 18456), Fault.LOGIN),
+        (microsoft("28000", "Cannot authenticate."), Fault.LOGIN),
         (microsoft("42000", 'Cannot open database "db" requested by the login.', 4060), Fault.MISSING_DATABASE),
+        (
+            microsoft("08004", "Database 'db' does not exist. Make sure that the name is right.", 911),
+            Fault.MISSING_DATABASE,
+        ),
         (microsoft("42000", 'The specified schema name "sales" either does not exist', 2760), Fault.MISSING_SCHEMA),
         (microsoft("08S01", "Communication link failure", 0), Fault.CONNECTION),
         (
@@ -85,6 +99,42 @@ VICTIM_TEXT = (
 )
 def test_errors_of_sqlserver_are_told_apart(error, fault):
     assert SqlServer().fault(error) is fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "numbers"),
+    [
+        # Locks, memory and workers that a busy server lacks for a moment; a snapshot that somebody changed.
+        (Fault.VICTIM, (1204, 701, 8645, 8651, 3960)),
+        # Azure's throttling and failover; a replica that is no longer primary; a session that was ended.
+        (Fault.CONNECTION, (40501, 40540, 40143, 10928, 10929, 49918, 49919, 49920, 4221, 976, 983, 596, 6005)),
+        # A log or a file group that is full; a database that is read-only for now.
+        (Fault.RESOURCES, (9002, 1101, 1105, 3906)),
+    ],
+)
+def test_a_sick_sqlserver_is_not_the_fault_of_a_message(fault, numbers):
+    """Whatever the state says: the batch is tried again as it is, and no message goes to the error queue."""
+    for number in numbers:
+        for error in (microsoft("42000", "words", number), freetds("HY000", "words", number)):
+            assert SqlServer().fault(error) is fault
+            ours = translate(fault, error, queue="orders", where="w")
+            assert isinstance(ours, TransientDatabaseError | DatabaseUnavailableError)
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ('relation "dbo.orders" does not exist', Fault.MISSING_TABLE),
+        ('schema "sales" does not exist', Fault.MISSING_SCHEMA),
+        ('column "colour" does not exist', Fault.MISSING_COLUMN),
+        ('column "colour" of relation "orders" does not exist', Fault.MISSING_COLUMN),
+        ('column "recoverable" of relation "orders" does not exist', Fault.LAYOUT),
+        ('function "dbo.f" does not exist', Fault.OTHER),
+    ],
+)
+def test_babelfish_says_what_is_missing_in_the_words_of_postgresql(words, fault):
+    for error in (freetds("42000", words, 33557097), microsoft("42000", words, 33557097)):
+        assert SqlServer().fault(error) is fault
 
 
 # --- PostgreSQL --------------------------------------------------------------------------------------------
@@ -135,13 +185,20 @@ def test_errors_of_sqlserver_are_told_apart(error, fault):
         (psqlodbc("08S01", "server closed the connection unexpectedly", 35), Fault.CONNECTION),
         (psqlodbc("HY000", "server closed the connection unexpectedly", 35), Fault.CONNECTION),
         (psqlodbc("HY000", "Could not send Query(connection dead): connection lost", 26), Fault.CONNECTION),
+        (psqlodbc("HY000", "The connection has been lost"), Fault.CONNECTION),
+        (psqlodbc("42703", 'ERROR: column "colour" does not exist'), Fault.MISSING_COLUMN),
+        (psqlodbc("42P10", "ERROR: there is no unique or exclusion constraint matching"), Fault.NO_UNIQUE_INDEX),
+        (psqlodbc("53100", "ERROR: could not extend file: No space left on device"), Fault.RESOURCES),
+        (psqlodbc("53300", "FATAL: sorry, too many clients already"), Fault.RESOURCES),
+        (psqlodbc("58030", "ERROR: could not read block 0: Input/output error"), Fault.RESOURCES),
+        (psqlodbc("25006", "ERROR: cannot execute DELETE in a read-only transaction"), Fault.RESOURCES),
         (psqlodbc("42601", 'ERROR: syntax error at or near "FORM"'), Fault.OTHER),
         (psqlodbc("25P02", "ERROR: current transaction is aborted"), Fault.OTHER),
         (pyodbc.Error(), Fault.OTHER),
     ],
 )
-def test_errors_of_postgresql_are_told_apart(error, fault):
-    assert OdbcPostgreSql().fault(error) is fault
+def test_errors_of_postgresql_over_odbc_are_told_apart(error, fault):
+    assert PostgreSql().fault(error) is fault
 
 
 @pytest.mark.parametrize(
@@ -153,7 +210,69 @@ def test_errors_of_postgresql_are_told_apart(error, fault):
 )
 def test_words_that_only_look_like_a_lost_connection_are_none(error):
     """A queue or a column may well be called by such words, and a lost connection is an alarm."""
-    assert OdbcPostgreSql().fault(error) is Fault.OTHER
+    assert PostgreSql().fault(error) is Fault.OTHER
+
+
+def server_error(state: str):
+    errors = pytest.importorskip("psycopg").errors
+    return errors.lookup(state)("the server's words")
+
+
+@pytest.mark.parametrize(
+    ("state", "fault"),
+    [
+        ("40001", Fault.VICTIM),
+        ("40P01", Fault.VICTIM),
+        ("55P03", Fault.VICTIM),
+        ("42P01", Fault.MISSING_TABLE),
+        ("42703", Fault.MISSING_COLUMN),
+        ("3F000", Fault.MISSING_SCHEMA),
+        ("3D000", Fault.MISSING_DATABASE),
+        ("42P10", Fault.NO_UNIQUE_INDEX),
+        ("42P07", Fault.EXISTS),
+        ("42501", Fault.PERMISSION),
+        ("28P01", Fault.LOGIN),
+        ("28000", Fault.LOGIN),
+        ("08006", Fault.CONNECTION),
+        ("57P01", Fault.CONNECTION),
+        ("57P03", Fault.CONNECTION),
+        ("57P05", Fault.CONNECTION),
+        ("25P03", Fault.CONNECTION),
+        ("53100", Fault.RESOURCES),
+        ("53200", Fault.RESOURCES),
+        ("53300", Fault.RESOURCES),
+        ("58030", Fault.RESOURCES),
+        ("25006", Fault.RESOURCES),
+        # An operational error to psycopg, and none to the connection.
+        ("57014", Fault.OTHER),
+        ("23505", Fault.OTHER),
+        ("42601", Fault.OTHER),
+    ],
+)
+def test_errors_of_postgresql_are_told_apart_by_their_state(state, fault):
+    assert PostgreSql().fault(server_error(state)) is fault
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "fault"),
+    [
+        ("OperationalError", 'connection failed: FATAL:  password authentication failed for user "u"', Fault.LOGIN),
+        ("OperationalError", 'connection failed: FATAL:  role "u" is not permitted to log in', Fault.LOGIN),
+        ("OperationalError", "connection failed: fe_sendauth: no password supplied", Fault.LOGIN),
+        ("OperationalError", 'connection failed: FATAL:  no pg_hba.conf entry for host "::1"', Fault.LOGIN),
+        ("OperationalError", 'connection failed: FATAL:  database "shop" does not exist', Fault.MISSING_DATABASE),
+        ("OperationalError", "connection failed: Connection refused", Fault.CONNECTION),
+        ("OperationalError", "consuming input failed: server closed the connection unexpectedly", Fault.CONNECTION),
+        ("OperationalError", "the connection is closed", Fault.CONNECTION),
+        ("InterfaceError", "the connection is lost", Fault.CONNECTION),
+        ("ProgrammingError", "cannot adapt type 'dict'", Fault.OTHER),
+        ("DataError", "PostgreSQL text fields cannot contain NUL (0x00) bytes", Fault.OTHER),
+    ],
+)
+def test_errors_of_psycopg_without_a_state_are_the_drivers_own(kind, words, fault):
+    error = getattr(pytest.importorskip("psycopg"), kind)(words)
+    assert PostgreSql().fault(error) is fault
+    assert driver_message(error) == " ".join(words.split())
 
 
 # --- SQLite: its own errors, for they carry codes that cannot be made up ------------------------------------
@@ -168,6 +287,50 @@ def sqlite_error(work) -> sqlite3.Error:
 def test_a_missing_table_of_sqlite_is_told_apart():
     connection = sqlite3.connect(":memory:")
     assert Sqlite().fault(sqlite_error(lambda: connection.execute("DELETE FROM orders"))) is Fault.MISSING_TABLE
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT colour FROM orders", "INSERT INTO orders (colour) VALUES (1)", "UPDATE orders SET colour = 1"]
+)
+def test_a_missing_column_of_sqlite_is_told_apart(statement):
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE orders (Id TEXT)")
+    assert Sqlite().fault(sqlite_error(lambda: connection.execute(statement))) is Fault.MISSING_COLUMN
+    connection.close()
+
+
+def test_a_merge_without_a_unique_index_is_told_apart():
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a)")
+    merge = "INSERT INTO t (a) VALUES (1) ON CONFLICT (a) DO NOTHING"
+    assert Sqlite().fault(sqlite_error(lambda: connection.execute(merge))) is Fault.NO_UNIQUE_INDEX
+    connection.close()
+
+
+def test_a_full_disk_under_sqlite_is_not_the_fault_of_a_message(tmp_path: Path):
+    connection = sqlite3.connect(tmp_path / "queues.db", isolation_level=None)
+    connection.execute("CREATE TABLE t (a)")
+    connection.execute("PRAGMA max_page_count = 4")
+    error = sqlite_error(lambda: connection.execute("INSERT INTO t VALUES (zeroblob(1000000))"))
+    assert error.sqlite_errorcode == sqlite3.SQLITE_FULL
+    assert Sqlite().fault(error) is Fault.RESOURCES
+    connection.close()
+
+
+def test_a_damaged_sqlite_file_is_not_the_fault_of_a_message(tmp_path: Path):
+    path = tmp_path / "queues.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE t (a)")
+    connection.executemany("INSERT INTO t VALUES (?)", [("x" * 500,)] * 100)
+    connection.commit()
+    connection.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * 8192 + whole[12288:])
+    connection = sqlite3.connect(path)
+    error = sqlite_error(lambda: connection.execute("SELECT sum(length(a)) FROM t").fetchall())
+    assert error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT
+    assert Sqlite().fault(error) is Fault.RESOURCES
     connection.close()
 
 
@@ -304,6 +467,8 @@ WHERE = "postgresql://u:***@host/db"
         (Fault.MISSING_DATABASE, None, DatabaseUnavailableError, "check the name of the database"),
         (Fault.VICTIM, "orders", TransientDatabaseError, "another try"),
         (Fault.CONNECTION, None, DatabaseUnavailableError, f"{WHERE} cannot be reached"),
+        (Fault.RESOURCES, "orders", DatabaseUnavailableError, f"{WHERE} cannot go on"),
+        (Fault.MISSING_COLUMN, "orders", DatabaseError, "no queue table, or not of this layout"),
         (Fault.LOGIN, None, AccessDeniedError, "check user and password"),
         (Fault.PERMISSION, "orders", AccessDeniedError, "queue-pipeline script orders --grant-to"),
         (Fault.LAYOUT, "orders", LayoutChangedError, "try again"),
@@ -331,6 +496,7 @@ def test_an_error_names_its_queue_the_drivers_words_and_the_next_step(fault, que
         (Fault.MISSING_TABLE, TableNotFoundError, "create it with your own migration"),
         (Fault.MISSING_SCHEMA, TableNotFoundError, "create it with your own migration"),
         (Fault.PERMISSION, AccessDeniedError, "insert and update"),
+        (Fault.MISSING_COLUMN, DatabaseError, "name only columns that the table has"),
         (Fault.OTHER, DatabaseError, "table shop.totals: "),
     ],
 )

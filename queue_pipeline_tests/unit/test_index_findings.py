@@ -2,9 +2,9 @@ import pytest
 import sqlglot
 
 from queue_pipeline.transport.addressing import DELAYED_SUFFIX, AddressBook
-from queue_pipeline.transport.dialects import DIALECTS
+from queue_pipeline.transport.database.dialects import DIALECTS
+from queue_pipeline.transport.database.statements import sections
 from queue_pipeline.transport.index_findings import Finding, Judge, Severity, missing_columns
-from queue_pipeline.transport.statements import statement_names
 from queue_pipeline.transport.table_description import Index, Sequence, Size, TableDescription
 
 INT4 = 2**31 - 1
@@ -331,7 +331,7 @@ def test_names_are_quoted_in_every_statement_that_mends(dialect):
 def test_indexes_are_looked_up_in_the_catalog_of_the_queue():
     """The reference asks the connection's own catalog, and warns of indexes that are there."""
     table = table_of("sqlserver", "orders", catalog="other")
-    for name in ("columns", "nservicebus/describe_indexes", "nservicebus/describe_size"):
+    for name in ("schema.columns", "audit.indexes", "audit.size"):
         text = DIALECTS["sqlserver"].statement(name, queue=table).text
         assert text.count("sys.") == text.count("[other].sys.") > 0
         assert "OBJECT_ID(N'[other].[dbo].[orders]', N'U')" in text
@@ -340,10 +340,10 @@ def test_indexes_are_looked_up_in_the_catalog_of_the_queue():
 @pytest.mark.parametrize(
     ("dialect", "name"),
     [
-        (dialect, name)
+        (dialect, section.name)
         for dialect in DIALECTS
-        for name in statement_names(dialect)
-        if name.startswith("nservicebus/mend_")
+        for section in sections(dialect)
+        if section.name.startswith("audit.fix_")
     ],
 )
 def test_every_statement_that_mends_is_sql_of_its_dialect(dialect, name):
@@ -352,7 +352,7 @@ def test_every_statement_that_mends_is_sql_of_its_dialect(dialect, name):
         key: DIALECTS[dialect].quote(key)
         for key in ("index", "row_version_index", "expires_index", "sequence", "replacement")
     }
-    text = DIALECTS[dialect].statement(name, queue=table, delayed=table, **quoted).text
+    text = DIALECTS[dialect].statement(name, queue=table, delayed=table, **quoted).script
     assert text.endswith(";")
     read = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}[dialect]
     parsed = sqlglot.parse(text, read=read)

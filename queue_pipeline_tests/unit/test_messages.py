@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import (
     OutgoingMessage,

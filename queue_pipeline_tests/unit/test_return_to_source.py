@@ -3,11 +3,13 @@
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.dialects.mssql.pyodbc import MSDialect_pyodbc
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import AddressBook
-from queue_pipeline.transport.dialects import DIALECTS
+from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed_message import Selection, bare_name, first_type, full_name, read_failed
 from queue_pipeline.transport.failed_returns import ROWS_PER_STATEMENT, parts
@@ -185,9 +187,11 @@ def test_many_rows_stay_under_the_length_at_which_pyodbc_describes_parameters():
     dialect = DIALECTS["sqlserver"]
     table = AddressBook(dialect, "s" * 64, "c" * 64).resolve(QueueAddress("q" * 119))
     names = dialect.optional_columns(frozenset({"correlationid", "replytoaddress"}), "deleted")
-    for name in ("failed_take", "failed_drop"):
-        command = dialect.statement(f"nservicebus/{name}", queue=table, **names)
-        assert len(command.repeated(ROWS_PER_STATEMENT).text) < 4_000
+    for name in ("take", "drop"):
+        command = dialect.statement(f"nservicebus/failed.{name}", queue=table, **names)
+        sent = text(command.repeated(ROWS_PER_STATEMENT).text).compile(dialect=MSDialect_pyodbc(paramstyle="qmark"))
+        assert str(sent).count("?") == ROWS_PER_STATEMENT
+        assert len(str(sent)) < 4_000
 
 
 def test_row_versions_are_cut_for_statements():

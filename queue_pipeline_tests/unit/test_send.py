@@ -3,13 +3,13 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import create_engine
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import AddressBook
-from queue_pipeline.transport.database import Database
-from queue_pipeline.transport.database_url import parse_database_url
-from queue_pipeline.transport.dialects import SqlServer
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.sqlserver import SqlServer
 from queue_pipeline.transport.errors import AddressError, InvalidMessageError
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.send import Sender, deduplicate
@@ -27,7 +27,7 @@ def unreachable():
 
 @pytest.fixture
 def database() -> Database:
-    return Database(parse_database_url("mssql://sa@localhost/nservicebus"), unreachable)
+    return Database(create_engine("mssql+pyodbc://sa@localhost/nservicebus?driver=FreeTDS", creator=unreachable))
 
 
 @pytest.fixture

@@ -1,7 +1,28 @@
--- Run once on every new connection.
--- READ COMMITTED: READPAST is refused at SNAPSHOT and SERIALIZABLE, and a pooled connection keeps what its last user set.
--- XACT_ABORT ON: any error ends the whole transaction, so that nothing half done can be committed later.
--- NOCOUNT ON: no row-count messages between results; statements that need a count select @@ROWCOUNT.
+-- name: open
+-- Runs once on every new connection. READ COMMITTED: READPAST is refused at SNAPSHOT and SERIALIZABLE, and a pooled
+-- connection keeps what its last user set. XACT_ABORT ON: any error ends the whole transaction, so that no half-done
+-- work can be committed later. NOCOUNT ON: no row-count messages between results; statements that need a count select
+-- @@ROWCOUNT. LOCK_TIMEOUT: a table that somebody locks for long is an error (1222), which is tried again, and no hang.
+-- Locks: none.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET XACT_ABORT ON;
 SET NOCOUNT ON;
+SET LOCK_TIMEOUT 30000;
+
+-- name: catalog
+-- The database of this connection; every address names it. Locks: none.
+SELECT DB_NAME()
+
+-- name: scope_open
+-- Marks a transaction in which the caller runs its own statements: an application lock that ends with it. Locks: the
+-- application lock, until the transaction ends.
+IF @@TRANCOUNT = 0 BEGIN TRANSACTION;
+DECLARE @result int;
+EXEC @result = sp_getapplock @Resource = :scope, @LockMode = N'Exclusive', @LockOwner = N'Transaction',
+    @LockTimeout = 0;
+SELECT @result;
+
+-- name: scope_check
+-- Whether that transaction is still the same. An error that the caller ignored has ended it (XACT_ABORT), and the
+-- caller's later work would be committed on its own. Locks: none.
+SELECT APPLOCK_MODE(N'public', :scope, N'Transaction')

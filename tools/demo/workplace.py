@@ -12,7 +12,7 @@ from pathlib import Path
 from queue_pipeline.cli import warm_spark
 from queue_pipeline.processing.spark_setting import DEFAULT
 from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
-from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE as DATABASE_VARIABLE
+from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DATABASE_VARIABLE
 from queue_pipeline.transport.errors import QueuePipelineError
 
 DISCOVERY_VARIABLE = "SPARK_LOCAL_CONNECT_DISCOVERY"

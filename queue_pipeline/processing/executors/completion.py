@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from queue_pipeline.processing.claimed_batch import prepare, read_rows
 from queue_pipeline.processing.executors.manifest import Manifest, TaskReport
@@ -14,8 +15,10 @@ from queue_pipeline.processing.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.table_rows import together
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.database import Transaction
 from queue_pipeline.transport.nginn.rows import is_nginn
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,9 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
         copies = failed_copies(receiver, claim.queue, failed, reasons, datetime.now(UTC))
     tables = together(rows for report in reports for rows in report.tables)
 
-    def write(transaction: Transaction) -> None:
+    def write(connection: Connection) -> None:
         for table in tables:
-            transport.user_tables.write(transaction, table)
+            transport.user_tables.write(connection, table)
 
     transport.claims.complete(
         claim, (), write, ready=copies.ready, dead_letters=unreadable, staged=manifest.piles, marks=copies.marks

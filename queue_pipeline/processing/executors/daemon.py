@@ -18,8 +18,8 @@ LOADED = (
     "queue_pipeline.processing.executors.source",
     "queue_pipeline.processing.executors.tasks",
 )
-DRIVER = "queue_pipeline.transport.dialects.psycopg_connection"
-"""Of an extra, so that it may be missing."""
+DRIVER = "sqlalchemy.dialects.postgresql.psycopg"
+"""With psycopg, of an extra, so that it may be missing."""
 
 
 def load() -> None:
@@ -30,6 +30,7 @@ def load() -> None:
         importlib.import_module(module)
     with contextlib.suppress(ImportError):
         importlib.import_module(DRIVER)
+        importlib.import_module("psycopg")
     gc.freeze()
 
 

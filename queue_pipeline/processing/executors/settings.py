@@ -7,7 +7,7 @@ import pickle
 from dataclasses import dataclass, replace
 
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.database_url import ENVIRONMENT_VARIABLE, parse_database_url
+from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, database_url
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.transport_settings import TransportSettings
 
@@ -48,7 +48,7 @@ class ExecutorSettings:
                 f"{EXECUTOR_VARIABLE} is {FROM_ENVIRONMENT!r}, and this executor has no {ENVIRONMENT_VARIABLE}; set it "
                 "in the environment of Spark's workers, or leave the former out"
             )
-        return replace(self.transport, database=parse_database_url(named))
+        return replace(self.transport, database=database_url(named))
 
 
 def executor_settings(transport: QueueTransport) -> ExecutorSettings:
@@ -56,12 +56,12 @@ def executor_settings(transport: QueueTransport) -> ExecutorSettings:
     settings = transport.settings
     if settings is None:
         raise ConfigurationError(
-            "executors cannot read the queue through connections that the program supplies (connect=); name the "
+            "executors cannot make the engine that the program supplies; name the "
             "database by its setting, or process batches on the driver (travel='driver')"
         )
     named = os.environ.get(EXECUTOR_VARIABLE)
     if named == FROM_ENVIRONMENT:
-        return ExecutorSettings(replace(settings, database=parse_database_url("sqlite:///nowhere")), True)
+        return ExecutorSettings(replace(settings, database=database_url("sqlite:///nowhere")), True)
     if named:
-        settings = replace(settings, database=parse_database_url(named))
+        settings = replace(settings, database=database_url(named))
     return ExecutorSettings(settings)

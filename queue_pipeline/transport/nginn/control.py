@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Transaction
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.messages import OutgoingMessage
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
@@ -113,6 +113,6 @@ class ControlMessages:
         if not is_endpoint(endpoint):
             raise AddressError(f"{endpoint!r} is no endpoint in this database; only sql://alias/Queue can be reached")
         table = self._book.resolve(endpoint)
-        if not transaction.rows(self._book.dialect.statement("table_exists", queue=table)):
+        if not transaction.rows(self._book.dialect.statement("schema.exists", queue=table)):
             raise QueueNotFoundError(endpoint)
         return table

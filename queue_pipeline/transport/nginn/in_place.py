@@ -17,15 +17,16 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.claim import DEFAULT_MAX_BYTES, Claim, ranges
 from queue_pipeline.transport.claim_store import ClaimStore
-from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.dialect import Bounds
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import Bounds
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ClaimLostError, QueueNotFoundError
 from queue_pipeline.transport.nginn.control import ControlMessages
 from queue_pipeline.transport.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, Sequences, numbered
 from queue_pipeline.transport.nginn.sorting import Looked, Sorted, sort_rows
 from queue_pipeline.transport.nginn.text import LONGEST_HEADERS, decode_headers
-from queue_pipeline.transport.statements import Command
 
 DEFAULT_ORDER = ("retry_time", "id")
 FIFO_ORDER = ("id",)
@@ -106,7 +107,7 @@ class Incoming:
     def release(self, transaction: Transaction, queue: QueueTable) -> Callable[[int], int]:
         """Makes a waiting message of a sequence ready."""
         command = self._statement("row_release", queue)
-        return lambda row: transaction.count(command, (row,))
+        return lambda row: transaction.count(command, row_version=row)
 
     def _forward(self, transaction: Transaction, queue: QueueTable, row: int) -> str | None:
         """Send a message on to the queue that it is for, as it is; returns why that cannot be done."""
@@ -114,20 +115,20 @@ class Incoming:
         dialect = self._database.dialect
         try:
             table = self._book.resolve(message.to_endpoint)
-            if not transaction.rows(dialect.statement("table_exists", queue=table)):
+            if not transaction.rows(dialect.statement("schema.exists", queue=table)):
                 raise QueueNotFoundError(message.to_endpoint)
         except (AddressError, QueueNotFoundError) as error:
             return f"for {message.to_endpoint}, where it cannot be sent from here: {error}"
         if len(message.headers or "") > LONGEST_HEADERS:
             return f"for {message.to_endpoint}, and its headers are too long to send it there from here"
-        dialect.insert(transaction, self._statement("send", table), [forwarded_row(message)])
+        transaction.insert(self._statement("send", table), [forwarded_row(message)])
         return None
 
     def _message(self, transaction: Transaction, queue: QueueTable, row: int) -> StoredRow:
-        return StoredRow(*transaction.rows(self._statement("message", queue), (row,))[0])
+        return StoredRow(*transaction.rows(self._statement("message", queue), row_version=row)[0])
 
     def _statement(self, name: str, queue: QueueTable) -> Command:
-        return self._database.dialect.statement(f"nginn/{name}", queue=queue)
+        return self._database.dialect.statement(f"nginn/queue.{name}", queue=queue)
 
 
 class InPlaceClaims:
@@ -151,7 +152,7 @@ class InPlaceClaims:
     def keep(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
         """Hold what is still a claim's for longer, and forget the rest; None if nothing is left."""
         kept: Claim | None = claim
-        if transaction.count(self._store.statement(tables, "claim_forget_lost"), (claim.claim_id,)):
+        if transaction.count(self._store.statement(tables, "forget_lost"), claim_id=claim.claim_id):
             kept = self._store.shrink(transaction, tables, claim)
         if kept is not None:
             self.extend(transaction, tables, kept.claim_id, lease)
@@ -176,13 +177,13 @@ class InPlaceClaims:
 
     def complete_rows(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
         """What is in a claim is processed, and in it no more."""
-        command = self._store.statement(tables, "claim_complete")
+        command, parts = (self._store.statement(tables, name) for name in ("complete", "parts"))
         # In parts: so many row locks of one statement would become a lock of the table on SQL Server.
-        bounds = (self._database.dialect.rows_per_take, DEFAULT_MAX_BYTES, claim.claim_id)
-        for first, last, messages, _ in transaction.rows(self._store.statement(tables, "claim_parts"), bounds):
-            if transaction.count(command, (claim.claim_id, first, last)) != messages:
+        bounds = {"messages": self._database.dialect.rows_per_take, "bytes": DEFAULT_MAX_BYTES}
+        for first, last, messages, _ in transaction.rows(parts, claim_id=claim.claim_id, **bounds):
+            if transaction.count(command, claim_id=claim.claim_id, first=first, last=last) != messages:
                 raise _partly_lost(claim)
-        transaction.execute(self._store.statement(tables, "claim_drop"), (claim.claim_id,))
+        transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
 
     def mark(
         self,
@@ -193,35 +194,35 @@ class InPlaceClaims:
         unreadable: Sequence[int],
     ) -> None:
         """Messages that failed leave their claim, to be tried again or for good."""
-        retry, fail = (self._store.statement(tables, name) for name in ("claim_retry_row", "claim_fail_row"))
+        retry, fail, drop = (self._store.statement(tables, name) for name in ("retry_row", "fail_row", "drop_one"))
         problem = "unreadable; the .NET reader would stop at this message"
         for row, error, milliseconds in (*marks, *(Mark(row, problem) for row in unreadable)):
-            told = error[:LONGEST_ERROR]
+            values = {"error": error[:LONGEST_ERROR], "claim_id": claim.claim_id, "row_version": row}
             if milliseconds is None:
-                count = transaction.count(fail, (told, claim.claim_id, row))
+                count = transaction.count(fail, **values)
             else:
-                count = transaction.count(retry, (milliseconds, told, claim.claim_id, row))
+                count = transaction.count(retry, delay=milliseconds, **values)
             if count != 1:
                 raise _partly_lost(claim)
-            transaction.execute(self._store.statement(tables, "claim_drop_one"), (claim.claim_id, row))
+            transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
 
     def give_back(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> int:
         """A claim's messages are ready again, as they were; returns how many."""
-        count = transaction.count(self._store.statement(tables, "claim_return"), (claim.claim_id,))
-        transaction.execute(self._store.statement(tables, "claim_drop"), (claim.claim_id,))
+        count = transaction.count(self._store.statement(tables, "return"), claim_id=claim.claim_id)
+        transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
         return count
 
     def put_in_line(self, transaction: Transaction, tables: ClaimTables, claim: Claim, rows: Sequence[int]) -> None:
         """Messages that were out of turn wait, and the others of their claim are ready again."""
-        postpone = self._store.statement(tables, "claim_postpone_row")
+        postpone, drop = (self._store.statement(tables, name) for name in ("postpone_row", "drop_one"))
         for row in rows:
-            transaction.execute(postpone, (POSTPONE_MILLISECONDS, claim.claim_id, row))
-            transaction.execute(self._store.statement(tables, "claim_drop_one"), (claim.claim_id, row))
+            transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, claim_id=claim.claim_id, row_version=row)
+            transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
         self.give_back(transaction, tables, claim)
 
     def tried_before(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[int]:
         """Which messages of a claim failed before."""
-        rows = transaction.rows(self._store.statement(tables, "claim_tried"), (claim.claim_id,))
+        rows = transaction.rows(self._store.statement(tables, "tried"), claim_id=claim.claim_id)
         return [int(row[0]) for row in rows]
 
     def _count_sequences(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
@@ -236,9 +237,8 @@ class InPlaceClaims:
             raise OutOfTurn(out_of_turn)
 
     def _look(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[Looked]:
-        return [
-            Looked(*row) for row in transaction.rows(self._store.statement(tables, "claim_sort"), (claim.claim_id,))
-        ]
+        command = self._store.statement(tables, "sort")
+        return [Looked(*row) for row in transaction.rows(command, claim_id=claim.claim_id)]
 
     def _finish(
         self, transaction: Transaction, tables: ClaimTables, claim: Claim, all_rows: Sequence[int], rows: list[int]
@@ -246,9 +246,9 @@ class InPlaceClaims:
         """Messages are done without being worked on: a whole backlog may have expired, so not one by one."""
         if not rows:
             return
-        part, separate = str(uuid.uuid4()), self._store.statement(tables, "claim_separate")
+        part, separate = str(uuid.uuid4()), self._store.statement(tables, "separate")
         for first, last in ranges(rows, all_rows):
-            transaction.execute(separate, (part, claim.claim_id, first, last))
+            transaction.execute(separate, new_claim_id=part, claim_id=claim.claim_id, first=first, last=last)
         self.complete_rows(transaction, tables, replace(claim, claim_id=part))
 
     def _take_new(
@@ -257,13 +257,13 @@ class InPlaceClaims:
         claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
         dialect = self._database.dialect
         fail, postpone, drop = (
-            self._store.statement(tables, name) for name in ("claim_fail_row", "claim_postpone_row", "claim_drop_one")
+            self._store.statement(tables, name) for name in ("fail_row", "postpone_row", "drop_one")
         )
 
-        def leave(command: Command, *values: object) -> Callable[[int], None]:
+        def leave(command: Command, **values: object) -> Callable[[int], None]:
             def act(row: int) -> None:
-                transaction.execute(command, (*values, claim.claim_id, row))
-                transaction.execute(drop, (claim.claim_id, row))
+                transaction.execute(command, claim_id=claim.claim_id, row_version=row, **values)
+                transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
 
             return act
 
@@ -276,8 +276,8 @@ class InPlaceClaims:
                 tables.queue,
                 looked,
                 functools.partial(self._finish, transaction, tables, claim, [row.id for row in looked]),
-                lambda row, problem: leave(fail, problem)(row),
-                leave(postpone, POSTPONE_MILLISECONDS),
+                lambda row, problem: leave(fail, error=problem)(row),
+                leave(postpone, delay=POSTPONE_MILLISECONDS),
             )
             messages, size, first = self._store.sizes(transaction, tables, claim.claim_id)
             claim = replace(

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.nginn.control import ControlMessages
 from queue_pipeline.transport.nginn.in_place import Incoming
@@ -17,7 +19,6 @@ from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.nginn.sequences import Sequences
 from queue_pipeline.transport.nginn.subscriptions import NGinnSubscriptions
 from queue_pipeline.transport.send import Sender
-from queue_pipeline.transport.statements import Command
 
 DEFAULT_MINUTES = 5
 
@@ -75,14 +76,14 @@ class NGinnQueues:
         if minutes < 1:
             raise ConfigurationError(f"queue {queue}: a latency over {minutes} minutes; ask for at least one")
         command = self._statement("statistics", queue)
-        row = self._database.run(lambda own: own.rows(command, (minutes,)), write=False)[0]
+        row = self._database.run(lambda own: own.rows(command, minutes=minutes), write=False)[0]
         ready, scheduled, processed, failed = (int(value or 0) for value in row[:4])
         return NGinnFigures(ready, scheduled, processed, failed, None if row[4] is None else round(float(row[4]), 1))
 
     def failed(self, queue: QueueTable, after: int = 0, limit: int = 100) -> list[NGinnFailed]:
         """Messages that failed for good, oldest first, after an id."""
         command = self._statement("failed_list", queue)
-        rows = self._database.run(lambda own: own.rows(command, (after, limit)), write=False)
+        rows = self._database.run(lambda own: own.rows(command, after=after, limit=limit), write=False)
         return [
             NGinnFailed(int(row_id), unique_id, label, int(attempts), error, float(milliseconds or 0) / 1000)
             for row_id, unique_id, label, attempts, error, milliseconds in rows
@@ -99,9 +100,9 @@ class NGinnQueues:
     def purge(self, queue: QueueTable, batch: int) -> int:
         """Delete a batch of processed messages that have been kept for long enough; returns how many."""
         settings = self._book.nginn
-        name = "purge" if settings.retention_from == "due" else "purge_processed"
+        name = "purge_due" if settings.retention_from == "due" else "purge_processed"
         command, seconds = self._statement(name, queue), round(settings.retention_seconds)
-        return self._database.run(lambda own: own.count(command, (seconds, batch)))
+        return self._database.run(lambda own: own.count(command, seconds=seconds, limit=batch))
 
     def queues(self) -> list[QueueTable]:
         """Every table in the default schema of the shape of an NGinn queue, under the first alias that is known."""
@@ -109,8 +110,8 @@ class NGinnQueues:
         if not aliases:
             return []
         here = self._book.resolve(QueueAddress("NGinn"))
-        command = self._statement("list_queues", here)
-        rows = self._database.run(lambda own: own.rows(command, (here.schema or "",)), write=False)
+        command = self._statement("discover", here)
+        rows = self._database.run(lambda own: own.rows(command, schema=here.schema or ""), write=False)
         found: list[QueueTable] = []
         for (name,) in rows:
             # A table that no endpoint can name is nobody's queue, whatever its shape.
@@ -122,7 +123,7 @@ class NGinnQueues:
         """The scheduler's pass, or `once` one batch of it: messages whose time has come are ready; returns how many."""
         command, total = self._statement("move_due", queue), 0
         while True:
-            moved = self._database.run(lambda own: own.count(command, (batch,)))
+            moved = self._database.run(lambda own: own.count(command, limit=batch))
             total += moved
             if once or moved < batch:
                 return total
@@ -131,7 +132,7 @@ class NGinnQueues:
         """Seconds until the next message is due, negative when overdue; None without one."""
 
         def look(transaction: Transaction) -> int | None:
-            milliseconds: int | None = transaction.rows(self._statement("count_delayed", queue), (1,))[0][1]
+            milliseconds: int | None = transaction.rows(self._statement("count_delayed", queue), limit=1)[0][1]
             return milliseconds
 
         found = self._database.run(look, write=False)
@@ -139,7 +140,7 @@ class NGinnQueues:
 
     def _each(self, name: str, queue: QueueTable, ids: tuple[int, ...]) -> int:
         command = self._statement(name, queue)
-        return self._database.run(lambda own: sum(own.count(command, (one,)) for one in ids))
+        return self._database.run(lambda own: sum(own.count(command, row_version=one) for one in ids))
 
     def _all(self, name: str, queue: QueueTable) -> int:
         command = self._statement(name, queue)
@@ -147,7 +148,7 @@ class NGinnQueues:
 
     def _statement(self, name: str, queue: QueueTable) -> Command:
         claimed = self._book.claim_tables(queue).claimed
-        return self._database.dialect.statement(f"nginn/{name}", queue=queue, claimed=claimed)
+        return self._database.dialect.statement(f"nginn/queue.{name}", queue=queue, claimed=claimed)
 
 
 def require_nginn(queue: QueueTable) -> QueueTable:

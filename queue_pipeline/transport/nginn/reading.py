@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from queue_pipeline.transport.addressing import ClaimTables
-from queue_pipeline.transport.database import Transaction
-from queue_pipeline.transport.dialect import Dialect
+from queue_pipeline.transport.database.dialect import Dialect
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.nginn.rows import claimed_row
 from queue_pipeline.transport.nginn.settings import NGinnSettings
 
@@ -16,12 +17,12 @@ def read_in_place(
     dialect: Dialect,
     tables: ClaimTables,
     settings: NGinnSettings,
-    values: tuple[str, int, int],
+    values: Mapping[str, Any],
     *,
     body: bool = True,
 ) -> list[tuple[Any, ...]]:
-    """Id, row version, headers, body and two more of each message; `values` are the claim, the first and last id."""
-    name = f"nginn/{'claim_read' if body else 'claim_read_headers'}"
-    rows = transaction.rows(dialect.statement(name, queue=tables.queue, claimed=tables.claimed), values)
+    """Id, row version, headers, body and two more of each message; `values` are claim_id, first and last."""
+    name = "nginn/claimed.read" if body else "nginn/claimed.read_headers"
+    rows = transaction.rows(dialect.statement(name, queue=tables.queue, claimed=tables.claimed), **values)
     found = [claimed_row(tables.queue.canonical, row, settings) for row in rows]
     return found if body else [(*row[:3], None, *row[4:]) for row in found]

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.nginn.in_place import LONGEST_ERROR, Incoming, Mark
 from queue_pipeline.transport.nginn.rows import StoredRow, received
 from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, numbered
 from queue_pipeline.transport.nginn.sorting import Looked
-from queue_pipeline.transport.statements import Command
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +34,10 @@ class NGinnReceiver:
     ) -> tuple[list[ReceivedMessage], int, int, int]:
         """The next messages, and how many expired, were forwarded or cannot be read, until there is something."""
         expired = forwarded = poisoned = 0
-        command = self._database.dialect.statement("nginn/receive", queue=queue, order=self._incoming.order)
+        command = self._database.dialect.statement("nginn/queue.receive", queue=queue, order=self._incoming.order)
         refuse, postpone = self._statement("row_refuse", queue), self._statement("row_postpone", queue)
         while True:
-            rows = transaction.rows(command, (max_messages,))
+            rows = transaction.rows(command, limit=max_messages)
             if not rows:
                 return [], expired, forwarded, poisoned
             # SQLite returns what it updated in no order.
@@ -51,8 +52,8 @@ class NGinnReceiver:
                 queue,
                 looked,
                 lambda rows: None,
-                lambda row, problem: transaction.execute(refuse, (problem, row)),
-                lambda row: transaction.execute(postpone, (POSTPONE_MILLISECONDS, row)),
+                lambda row, problem: transaction.execute(refuse, error=problem, row_version=row),
+                lambda row: transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, row_version=row),
             )
             expired, forwarded = expired + len(found.expired), forwarded + len(found.foreign)
             poisoned += len(found.unreadable)
@@ -93,9 +94,9 @@ class NGinnReceiver:
         marked = 0
         for row, error, milliseconds in marks:
             if milliseconds is None:
-                marked += transaction.count(fail, (error, row))
+                marked += transaction.count(fail, error=error, row_version=row)
             else:
-                marked += transaction.count(retry, (milliseconds, error, row))
+                marked += transaction.count(retry, delay=milliseconds, error=error, row_version=row)
         return marked
 
     def _count_sequences(
@@ -106,7 +107,7 @@ class NGinnReceiver:
             self._incoming.sequences.handle(transaction, messages, self._incoming.release(transaction, queue))
 
     def _statement(self, name: str, queue: QueueTable) -> Command:
-        return self._database.dialect.statement(f"nginn/{name}", queue=queue)
+        return self._database.dialect.statement(f"nginn/queue.{name}", queue=queue)
 
 
 def _retry_count(message: ReceivedMessage) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.nginn.endpoint import LONGEST_ENDPOINT, NGINN, is_endpoint

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
-from queue_pipeline.transport.statements import Command
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 
 POSTPONE_MILLISECONDS = 8_390
 """Until the next look at a message whose turn has not come, unless the one before it makes it ready first."""
@@ -154,19 +155,19 @@ class Sequences:
         """The state of each sequence, locked, always in one order, so that nobody waits for each other in a ring."""
         for sequence in sorted({one.sequence for one in messages}):
             fresh = State(sequence).text()
-            rows = transaction.rows(self._statement("sequence_open"), (fresh, sequence))
-            if self._database.dialect.name != "sqlserver":
-                rows = transaction.rows(self._statement("sequence_lock"), (sequence,))
+            rows = transaction.rows(self._statement("sequence_open"), state=fresh, sequence=sequence)
+            if self._database.dialect.has("nginn/bus.sequence_lock"):
+                rows = transaction.rows(self._statement("sequence_lock"), sequence=sequence)
             yield State.read(sequence, str(rows[0][0])), [one for one in messages if one.sequence == sequence]
 
     def _keep(self, transaction: Transaction, state: State) -> None:
         if state.is_complete:
-            transaction.execute(self._statement("sequence_end"), (state.id,))
+            transaction.execute(self._statement("sequence_end"), sequence=state.id)
         else:
-            transaction.execute(self._statement("sequence_save"), (state.text(), state.id))
+            transaction.execute(self._statement("sequence_save"), state=state.text(), sequence=state.id)
 
     def _statement(self, name: str) -> Command:
-        return self._database.dialect.statement(f"nginn/{name}", sequences=self.table)
+        return self._database.dialect.statement(f"nginn/bus.{name}", sequences=self.table)
 
     @property
     def table(self) -> QueueTable:

@@ -11,13 +11,14 @@ from typing import Final
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.database import Database, Transaction
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError, QueueNotFoundError, SubscriberError
 from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.send import Sender
-from queue_pipeline.transport.statements import Command
 from queue_pipeline.transport.subscriptions import KnownSubscribers
 
 NAMESPACE: Final = "NGinnBPM.MessageBus.Messages"
@@ -65,7 +66,7 @@ class NGinnSubscriptions:
 
     def require(self, transaction: Transaction, queue: QueueTable) -> None:
         """See that the table is there, without a failing statement, which would end the transaction."""
-        if not transaction.rows(self._database.dialect.statement("table_exists", queue=self.table)):
+        if not transaction.rows(self._database.dialect.statement("schema.exists", queue=self.table)):
             raise QueueNotFoundError(self.table.canonical, belongs_to=queue.canonical)
 
     def request(self, subscriber: str, message_type: str) -> OutgoingMessage:
@@ -100,20 +101,21 @@ class NGinnSubscriptions:
         """Keep a subscription, or hold it for longer."""
         _check(publisher, subscriber, message_type)
         seconds = -1 if expires is None else round(expires.total_seconds())
-        transaction.execute(self._statement("subscription_add"), (seconds, publisher, subscriber, message_type))
+        values = {"publisher": publisher, "subscriber": subscriber, "message_type": message_type}
+        transaction.execute(self._statement("subscription_add"), seconds=seconds, **values)
         self.forget(publisher)
 
     def remove(self, transaction: Transaction, publisher: str, subscriber: str, message_type: str) -> int:
         """Drop a subscription; returns how many there were."""
         command = self._statement("subscription_remove")
         self.forget(publisher)
-        return transaction.count(command, (publisher, subscriber, message_type))
+        return transaction.count(command, publisher=publisher, subscriber=subscriber, message_type=message_type)
 
     def expire(self, transaction: Transaction, publisher: str, subscriber: str, message_type: str) -> int:
         """Drop a subscription that was not renewed in time; returns how many there were."""
         command = self._statement("subscription_expire")
         self.forget(publisher)
-        return transaction.count(command, (publisher, subscriber, message_type))
+        return transaction.count(command, publisher=publisher, subscriber=subscriber, message_type=message_type)
 
     def is_wanted(self, transaction: Transaction, publisher: str, subscriber: str, message_type: str) -> bool:
         """Whether a subscription is to be renewed: it is still in the table, or its publisher keeps another one."""
@@ -178,14 +180,14 @@ class NGinnSubscriptions:
         return tuple(dict.fromkeys(found))
 
     def _read(self, transaction: Transaction, publisher: str | None) -> Sequence[NGinnSubscription]:
-        rows = transaction.rows(self._statement("subscription_list"), (publisher or "", publisher or ""))
+        rows = transaction.rows(self._statement("subscription_list"), publisher=publisher or "")
         return [
             NGinnSubscription(publisher, subscriber, message_type, None if seconds is None else float(seconds))
             for publisher, subscriber, message_type, seconds in rows
         ]
 
     def _statement(self, name: str) -> Command:
-        return self._database.dialect.statement(f"nginn/{name}", subscriptions=self.table)
+        return self._database.dialect.statement(f"nginn/bus.{name}", subscriptions=self.table)
 
 
 def _unreachable(publisher: str, subscriber: str, why: str) -> SubscriberError:

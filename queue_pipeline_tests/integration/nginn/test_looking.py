@@ -87,7 +87,7 @@ def test_a_table_that_no_endpoint_can_name_is_passed_over(bus, orders):
     dialect = bus.transport.database.dialect
     copy = bus.transport.resolve(QueueAddress("Orders of last year"))
     names = {"subqueue_index": dialect.quote("IDX_copy"), "key_index": dialect.quote("PK_copy")}
-    for statement in dialect.split_script(dialect.statement("nginn/create_queue", queue=copy, **names).text):
+    for statement in dialect.split_script(dialect.statement("nginn/schema.create_queue", queue=copy, **names).script):
         bus.backend.sql(bus.transport, statement)
     assert orders in bus.transport.nginn.queues()
     assert copy.table not in [table.table for table in bus.transport.nginn.queues()]

@@ -7,6 +7,7 @@ import pytest
 from queue_pipeline.transport import Operation, TransactionMode
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.nginn.receiving import NGinnReceiver
+from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.nginn_bus import BILLING, ORDERS, body_of, number_of, placed
 
 MODES = list(TransactionMode)
@@ -81,7 +82,7 @@ def test_sends_of_a_receive_that_succeeds_arrive_in_every_mode(bus, mode):
 def test_own_statements_are_undone_with_the_receive(bus):
     bus.send(1)
     with pytest.raises(Boom), bus.transport.receive(ORDERS, 1, TransactionMode.TRANSACTION_SCOPE) as batch:
-        batch.execute(f"UPDATE {bus.table(ORDERS)} SET label = ? WHERE id > 0", ("mine",))
+        run_sql(batch.connection, f"UPDATE {bus.table(ORDERS)} SET label = ? WHERE id > 0", ("mine",))
         raise Boom
     assert bus.rows()[0]["label"] != "mine"
 

@@ -6,7 +6,7 @@ import pytest
 
 from queue_pipeline.transport import Operation, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import AddressError, InvalidMessageError, QueueNotFoundError
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline_tests.support.nginn_bus import BILLING, ORDERS, SENDER, number_of, placed
@@ -28,11 +28,11 @@ def test_rule_6_one_bad_message_late_in_a_large_batch_and_nothing_is_stored(bus)
 
 
 def test_rule_6_one_bad_message_leaves_the_callers_transaction_as_it_was(bus):
-    with bus.transport.transaction() as transaction:
-        bus.transport.send(ORDERS, placed(0), transaction)
+    with bus.transport.transaction() as connection:
+        bus.transport.send(ORDERS, placed(0), connection)
         with pytest.raises(InvalidMessageError):
-            bus.transport.dispatch([Operation(ORDERS, placed(1)), Operation(ORDERS, BAD)], transaction)
-        bus.transport.send(BILLING, placed(2), transaction)
+            bus.transport.dispatch([Operation(ORDERS, placed(1)), Operation(ORDERS, BAD)], connection)
+        bus.transport.send(BILLING, placed(2), connection)
     assert [number_of(row["msg_text"]) for row in bus.rows()] == [0]
     assert [number_of(row["msg_text"]) for row in bus.rows(BILLING)] == [2]
 
@@ -76,8 +76,8 @@ def test_both_kinds_of_queues_are_rolled_back_together(bus):
         bus.transport.dispatch(
             [Operation(ORDERS, placed(1)), Operation("plain", placed(2)), Operation("sql://db/Nowhere", placed(3))]
         )
-    with pytest.raises(ZeroDivisionError), bus.transport.transaction() as transaction:
-        bus.transport.dispatch([Operation(ORDERS, placed(1)), Operation("plain", placed(2))], transaction)
+    with pytest.raises(ZeroDivisionError), bus.transport.transaction() as connection:
+        bus.transport.dispatch([Operation(ORDERS, placed(1)), Operation("plain", placed(2))], connection)
         raise ZeroDivisionError
     assert bus.rows() == []
     assert bus.transport.peek("plain") == 0
@@ -85,8 +85,8 @@ def test_both_kinds_of_queues_are_rolled_back_together(bus):
 
 def test_a_bad_message_for_one_kind_keeps_the_other_from_being_written(bus):
     bus.transport.install("plain")
-    with bus.transport.transaction() as transaction, pytest.raises(InvalidMessageError):
-        bus.transport.dispatch([Operation("plain", placed(1)), Operation(ORDERS, BAD)], transaction)
+    with bus.transport.transaction() as connection, pytest.raises(InvalidMessageError):
+        bus.transport.dispatch([Operation("plain", placed(1)), Operation(ORDERS, BAD)], connection)
     assert bus.transport.peek("plain") == 0
 
 

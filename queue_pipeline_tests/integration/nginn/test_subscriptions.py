@@ -85,7 +85,7 @@ def test_a_published_message_goes_to_every_subscriber_with_an_id_of_its_own(bus,
 def test_several_messages_are_published_in_one_transaction(bus, subscriptions):
     add(bus, BILLING)
     assert subscriptions.publish(ORDERS, TYPE, [placed(n) for n in range(3)]) == 3
-    with pytest.raises(ZeroDivisionError), bus.transport.transaction() as transaction:
+    with pytest.raises(ZeroDivisionError), bus.transport.database.transaction() as transaction:
         subscriptions.publish(ORDERS, TYPE, placed(9), transaction=transaction)
         raise ZeroDivisionError
     assert [number_of(row["msg_text"]) for row in bus.rows(BILLING)] == [0, 1, 2]
@@ -174,7 +174,7 @@ def test_a_subscription_that_makes_no_sense_is_refused(
 def test_hostile_text_in_a_subscription_is_text(bus, subscriptions):
     hostile = "Shop.X'); DELETE FROM Orders;--"
     add(bus, BILLING)
-    with bus.transport.transaction() as transaction:
+    with bus.transport.database.transaction() as transaction:
         subscriptions.add(transaction, ORDERS, SENDER, hostile, None)
     assert subscriptions.subscribers(ORDERS, hostile) == (SENDER,)
     assert subscriptions.unsubscribe(ORDERS, SENDER, hostile)

@@ -8,7 +8,7 @@ import dagster as dg
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.maintenance import move_until_quiet
 from queue_pipeline.transport import OutgoingMessage, new_message
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.in_process import execute, figures
@@ -81,8 +81,7 @@ def test_a_due_message_for_a_queue_that_does_not_exist_ends_in_the_error_queue_o
     queues = sqlite.transport(endpoint="orders")
     queues.install("orders", plain_queues=["nowhere", "failed orders"])
     queues.send("nowhere", new_message("x", delay=timedelta(seconds=-1)))
-    with queues.transaction() as transaction:
-        transaction.execute("DROP TABLE nowhere")
+    sqlite.sql(queues, "DROP TABLE nowhere")
     config = {"ops": {"move": {"config": {"linger_seconds": 0}}}}
     result = execute(sqlite, instance, "move_due", pipelines.declare(error_queue="failed orders"), run_config=config)
     assert figures(result, "move") == {"moved": 1}
@@ -171,8 +170,7 @@ def test_a_missing_index_is_a_warning_that_carries_the_statement_which_mends_it(
             queues, "SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '%orders\"%Expires%'"
         )
         drop = f'DROP INDEX "{rows[0][0]}"'
-    with queues.transaction() as transaction:
-        transaction.execute(drop)
+    backend.sql(queues, drop)
     result = execute(backend, instance, "audit_indexes")
     assert result.success
     check = checks(result)["orders"]
@@ -181,8 +179,7 @@ def test_a_missing_index_is_a_warning_that_carries_the_statement_which_mends_it(
     assert "CREATE INDEX" in check.metadata["mend"].value.upper()
     assert check.metadata["findings"].value == len(check.metadata["details"].records) >= 1
     (mend,) = [record.data["mend"] for record in check.metadata["details"].records]
-    with queues.transaction() as transaction:
-        transaction.execute(mend.rstrip(";"))
+    backend.sql(queues, mend)
     assert checks(execute(backend, instance, "audit_indexes"))["orders"].passed
 
 

@@ -13,6 +13,7 @@ from queue_pipeline.processing.outcomes import each, fail, publish, send
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.event import Event
 from queue_pipeline_tests.support import in_process, pipelines
+from queue_pipeline_tests.support.backends import run_sql
 
 QUEUE = "sql://db/Orders"
 SETTINGS = {"aliases": ["db"], "endpoint": QUEUE, "retention_seconds": 0, "types": {"Shop.Order, Shop": "Shop.Order"}}
@@ -58,7 +59,7 @@ def bodies(transport, queue):
 
 def test_a_run_over_an_nginn_queue_materializes_and_its_queue_is_plotted(backend, nginn, warm, instance):
     fill(nginn, 4)
-    with nginn.transaction() as own:
+    with nginn.database.transaction() as own:
         nginn.nginn.subscriptions.add(own, QUEUE, "sql://db/Subscriber", "Shop.Event", None)
     pipeline = declare()
     definitions = dg.Definitions.merge(
@@ -87,9 +88,9 @@ def test_a_run_over_an_nginn_queue_materializes_and_its_queue_is_plotted(backend
 def failed_orders(nginn):
     """Three orders, the second of which failed for good."""
     fill(nginn, 3)
-    with nginn.transaction() as own:
+    with nginn.database.transaction() as own:
         nginn.nginn.receiver.fail(own, nginn.resolve(QUEUE), [nginn.nginn.receiver.mark(shown(nginn)[1], "no stock")])
-        own.execute(f"UPDATE {nginn.resolve(QUEUE).qualified} SET subqueue = 'F' WHERE subqueue = 'R'")
+        run_sql(own.connection, f"UPDATE {nginn.resolve(QUEUE).qualified} SET subqueue = 'F' WHERE subqueue = 'R'")
     (failure,) = nginn.nginn.failed(nginn.resolve(QUEUE))
     return failure
 
@@ -120,8 +121,7 @@ def test_the_jobs_over_failed_messages_retry_and_discard_them(backend, nginn, in
 
     assert execute("retry_errors", "return_failed_messages", all=True)["returned"] == 1
     assert (nginn.nginn.failed(queue), nginn.peek(QUEUE)) == ([], 3)
-    with nginn.transaction() as own:
-        own.execute(f"UPDATE {queue.qualified} SET subqueue = 'F'")
+    backend.sql(nginn, f"UPDATE {queue.qualified} SET subqueue = 'F'")
     assert execute("discard_errors", "discard_failed_messages", ids=[str(failure.id)])["discarded"] == 1
     assert len(nginn.nginn.failed(queue)) == 2
     assert execute("discard_errors", "discard_failed_messages", all=True)["discarded"] == 2

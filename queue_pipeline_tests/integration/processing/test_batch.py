@@ -16,6 +16,7 @@ from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
+from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.processed import process as process_claim
 from queue_pipeline_tests.support.waiting import eventually
 
@@ -64,9 +65,9 @@ def made(transport, spark, pipeline):
 
 
 def staged(transport):
-    with transport.transaction() as transaction:
+    with transport.transaction() as connection:
         outbox = transport.book.own("QueueOutbox").qualified
-        return transaction.rows(f"SELECT count(*) FROM {outbox}")[0][0]
+        return run_sql(connection, f"SELECT count(*) FROM {outbox}")[0][0]
 
 
 def fill(transport, count, **options):
@@ -152,9 +153,8 @@ def totals(messages):
 
 def create_tables(backend, transport):
     schema = f'"{backend.schema}".' if backend.schema else ""
-    with transport.transaction() as transaction:
-        transaction.execute(f"CREATE TABLE {schema}totals (name varchar(20) PRIMARY KEY, orders bigint)")
-        transaction.execute(f"CREATE TABLE {schema}seen (n bigint)")
+    backend.sql(transport, f"CREATE TABLE {schema}totals (name varchar(20) PRIMARY KEY, orders bigint)")
+    backend.sql(transport, f"CREATE TABLE {schema}seen (n bigint)")
 
     def rows():
         both = (f"SELECT name, orders FROM {schema}totals", f"SELECT n FROM {schema}seen ORDER BY n")
@@ -203,8 +203,7 @@ def mixed(messages):
 def test_every_outcome_of_a_batch_ends_where_it_belongs(backend, transport, spark):
     fill(transport, 4, reply_to="shop", message_type="Shop.OrderPlaced")
     transport.send("orders", new_message("no json", message_type="Shop.OrderPlaced"))
-    with transport.transaction() as transaction:
-        unreadable(backend, transport, transaction)
+    unreadable(backend, transport)
     pipeline = declare(output_queues=["billing", "shipping"], transform=mixed, body_schema="n int", audit_queue="audit")
     report = process(transport, spark, pipeline)
     assert (report.messages, report.sent) == (6, 6)
@@ -285,17 +284,17 @@ def report_of(report, kind):
     return next(one.error for one in report.failed if one.error_type == kind)
 
 
-def unreadable(backend, transport, transaction):
+def unreadable(backend, transport):
     """A row that no endpoint could read."""
     table = transport.resolve("orders").qualified
     identity = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
     columns = "id, headers, body" if backend.name == "postgresql" else "Id, Headers, Body"
-    transaction.execute(f"INSERT INTO {table} ({columns}) VALUES (?, 'no headers', ?)", (identity, b"poison"))
+    row = (identity, b"poison")
+    backend.sql(transport, f"INSERT INTO {table} ({columns}) VALUES (?, 'no headers', ?)", row)
 
 
 def test_an_unreadable_batch_needs_no_spark_and_goes_to_the_error_queue(backend, transport):
-    with transport.transaction() as transaction:
-        unreadable(backend, transport, transaction)
+    unreadable(backend, transport)
 
     def no_spark():
         return None

@@ -1,9 +1,10 @@
 import logging
 
 import pytest
+from sqlalchemy import create_engine
 
 from queue_pipeline.processing.heartbeat import Heartbeat
-from queue_pipeline.transport import OutgoingMessage
+from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -55,7 +56,7 @@ def test_a_database_that_is_away_is_told_and_the_claim_is_kept(sqlite, caplog):
     transport.install("orders")
     transport.send("orders", OutgoingMessage(b"1", {}))
     claim = transport.claim("orders", "me", 1, lease_seconds=30)
-    away = sqlite.transport(connect=_nobody(DatabaseUnavailableError("nobody answers")))
+    away = QueueTransport(create_engine(sqlite.url, creator=_nobody(DatabaseUnavailableError("nobody answers"))))
     heartbeat = Heartbeat(away.claims, 600)
     heartbeat.hold(claim)
     with caplog.at_level(logging.WARNING):

@@ -21,7 +21,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, FAILURES_TABLE
 from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.failed_message import Selection
 from queue_pipeline.transport.ready import ReadyMessages

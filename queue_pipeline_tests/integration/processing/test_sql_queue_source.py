@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 from pyspark.sql import functions as F
+from sqlalchemy import create_engine
 
 from queue_pipeline.processing.executors import source
 from queue_pipeline.processing.executors.manifest import TaskReport
@@ -219,7 +220,7 @@ def test_the_password_is_in_no_plan(postgresql, spark, capsys):
     source.register(spark, transport)
     fill(transport, 1)
     claim = transport.claim("orders", "me", 1)
-    password = transport.database.url.password.get_secret_value()
+    password = transport.database.url.password
     frame = load(spark, claim)
     frame.explain(mode="extended")
     with pytest.raises(Exception) as raised, own_errors():
@@ -258,7 +259,7 @@ def test_executors_may_have_a_database_account_of_their_own(sqlite, monkeypatch)
     transport = sqlite.transport()
     monkeypatch.setenv(EXECUTOR_VARIABLE, "postgresql://executor:secret@db/queues")
     settings = executor_settings(transport)
-    assert settings.transport.database.user == "executor"
+    assert settings.transport.database.username == "executor"
     monkeypatch.setenv(EXECUTOR_VARIABLE, "environment")
     monkeypatch.delenv("QUEUE_PIPELINE_DATABASE", raising=False)
     with pytest.raises(ConfigurationError, match="has no QUEUE_PIPELINE_DATABASE"):
@@ -268,7 +269,7 @@ def test_executors_may_have_a_database_account_of_their_own(sqlite, monkeypatch)
 
 
 def test_connections_of_the_programs_own_cannot_travel(sqlite):
-    supplied = QueueTransport(sqlite.url, connect=lambda: None)
+    supplied = QueueTransport(create_engine(sqlite.url))
     with pytest.raises(ConfigurationError, match="travel='driver'"):
         executor_settings(supplied)
 

@@ -13,6 +13,7 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import new_message
+from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.processed import process as process_claim
 
 STRANGER = "a result of the transform belongs to no message of the batch"
@@ -27,9 +28,8 @@ def travel(request):
 def queues(postgresql):
     transport = postgresql.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
-    with transport.transaction() as transaction:
-        transaction.execute(f"CREATE TABLE {qualified(transport, 'totals')} (name text PRIMARY KEY, orders bigint)")
-        transaction.execute(f"CREATE TABLE {qualified(transport, 'seen')} (body text)")
+    postgresql.sql(transport, f"CREATE TABLE {qualified(transport, 'totals')} (name text PRIMARY KEY, orders bigint)")
+    postgresql.sql(transport, f"CREATE TABLE {qualified(transport, 'seen')} (body text)")
     return transport
 
 
@@ -38,8 +38,8 @@ def qualified(transport, table):
 
 
 def rows(transport, table):
-    with transport.transaction() as transaction:
-        return [tuple(row) for row in transaction.rows(f"SELECT * FROM {qualified(transport, table)}")]
+    with transport.transaction() as connection:
+        return [tuple(row) for row in run_sql(connection, f"SELECT * FROM {qualified(transport, table)}")]
 
 
 def forward(messages):

@@ -50,6 +50,6 @@ def test_a_plan_shows_neither_where_the_database_is_nor_its_password(postgresql,
     plan = physical_plan(frame)
     assert Reading.__name__ in plan
     assert is_narrow(plan)
-    password = settings.transport.database.password.get_secret_value()
+    password = settings.transport.database.password
     assert password
     assert not any(password in text for text in (plan, repr(settings), str(frame)))

@@ -5,8 +5,8 @@ import pytest
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook
-from queue_pipeline.transport.dialect import NEVER_EXPIRES, Row
-from queue_pipeline.transport.dialects import DIALECTS
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.nginn.rows import (
     UNREADABLE,

@@ -3,7 +3,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from queue_pipeline.transport.addressing import AddressBook
-from queue_pipeline.transport.dialects import DIALECTS
+from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.nginn.settings import NGinnSettings
 from queue_pipeline.transport.nginn.sorting import Looked, sort_rows
 from queue_pipeline.transport.nginn.subscriptions import control_type

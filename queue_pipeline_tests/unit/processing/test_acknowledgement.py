@@ -9,7 +9,7 @@ import pytest
 from queue_pipeline.processing import acknowledgement
 from queue_pipeline.processing.acknowledgement import acknowledgements
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import check_ready
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

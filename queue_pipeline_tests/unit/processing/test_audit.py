@@ -8,7 +8,7 @@ import pytest
 
 from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import check_ready
 from queue_pipeline_tests.support.service_control import ImportFailedError, import_audit
 

@@ -9,7 +9,7 @@ from queue_pipeline.processing.envelopes import Publication, Sending, envelopes
 from queue_pipeline.processing.result_ids import result_ids
 from queue_pipeline.processing.sorting import sort_outcomes
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline_tests.support.outcome_tables import fail, message, publish, related, reply, send
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89, UTC)

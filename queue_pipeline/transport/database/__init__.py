@@ -1,0 +1,1 @@
+"""The databases beneath the transport: statements, connections and what differs between servers."""

@@ -1,0 +1,357 @@
+"""A database: its engine, its transactions, and the retries of those that were picked as victims."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from queue_pipeline.transport.database.backoff import Backoff
+from queue_pipeline.transport.database.dialects import dialect_of
+from queue_pipeline.transport.database.faults import Fault, driver_message, translate
+from queue_pipeline.transport.database.setting import database_url, default_database_url, secrets, shown
+from queue_pipeline.transport.database.transaction import Transaction, unwrapped
+from queue_pipeline.transport.errors import (
+    CommitUnknownError,
+    ConfigurationError,
+    DatabaseUnavailableError,
+    DoomedTransactionError,
+    DriverMissingError,
+    LayoutChangedError,
+    QueueNotFoundError,
+    TransientDatabaseError,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine, TextClause
+    from sqlalchemy.engine import ExceptionContext
+
+    from queue_pipeline.transport.addressing import QueueTable
+    from queue_pipeline.transport.database.drivers import Driver
+
+T = TypeVar("T")
+
+TRIES = 6
+_VICTIM_BACKOFF = Backoff(first=0.02, longest=1.0)
+_KEPT_STATEMENTS = 1_000
+_CURRENT = "queue_pipeline.transaction"
+# The words of libpq and of Microsoft's driver, which come under the state of a server that cannot be reached.
+_BAD_OPTION = re.compile(
+    r"invalid \S+ value|invalid integer value|bad value for |invalid port number|unrecognized configuration parameter|"
+    r"definition of service|Invalid value specified for connection string attribute"
+)
+# Those of the driver manager.
+_NO_DRIVER = re.compile(r"Can't open lib|Data source name not found")
+_CHECKED = "queue_pipeline.isolation"
+
+
+class Shapes:
+    """The columns of the queue tables used so far, where tables of several versions are about."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._types: dict[str, dict[str, str]] = {}
+
+    def columns(self, transaction: Transaction, queue: QueueTable) -> frozenset[str]:
+        """The lower-case names of a queue table's columns; empty where every table is alike."""
+        return frozenset(self._look(transaction, queue))
+
+    def has_ascii_headers(self, transaction: Transaction, queue: QueueTable) -> bool:
+        """Whether the table is so old that its Headers column loses every character beyond its code page."""
+        return self._look(transaction, queue).get("headers") == "varchar"
+
+    def _look(self, transaction: Transaction, queue: QueueTable) -> dict[str, str]:
+        dialect = self._database.dialect
+        if not dialect.inspects_columns:
+            return {}
+        known = self._types.get(queue.qualified)
+        if known is None:
+            rows = transaction.rows(dialect.statement("schema.columns", queue=queue))
+            if not rows:
+                raise QueueNotFoundError(queue.canonical)
+            known = {str(name).lower(): str(kind).lower() for name, kind, *_ in rows}
+            self._types[queue.qualified] = known
+        return known
+
+    def forget_if_changed(self, error: BaseException) -> None:
+        """Look again next time, after an error that says that a column came or went."""
+        if self._database.dialect.fault(error) is Fault.LAYOUT:
+            self._types.clear()
+
+
+class Database:
+    """A database with its dialect and its engine, which is made on first use; or the caller's own engine."""
+
+    def __init__(self, database: str | URL | Engine | None = None) -> None:
+        """Say which one: a setting, by default that of the environment, or an engine."""
+        # SQLAlchemy is loaded with the first database, and not by the command line's --help.
+        from sqlalchemy import Engine
+
+        self._given = database if isinstance(database, Engine) else None
+        self._engine: Engine | None = None
+        self.url = database.url if isinstance(database, Engine) else _setting(database)
+        self.dialect = dialect_of(self.url)
+        self.is_own = self._given is None
+        """Whether the engine was made here, of the setting alone."""
+        self.shapes = Shapes(self)
+        self._lock = threading.Lock()
+        self.clause = functools.lru_cache(maxsize=_KEPT_STATEMENTS)(self._clause)
+        self.compiled = functools.lru_cache(maxsize=_KEPT_STATEMENTS)(self._compiled)
+
+    def __str__(self) -> str:
+        """The setting without its secrets."""
+        return shown(self.url)
+
+    @property
+    def engine(self) -> Engine:
+        """SQLAlchemy's engine."""
+        if self._engine is None:
+            from sqlalchemy import event
+
+            from queue_pipeline.transport.database.engine import open_engine, prepare
+
+            with self._lock:
+                if self._engine is None:
+                    engine = self._given if self._given is not None else open_engine(self.url)
+                    prepare(engine, self.dialect, _driver_of(engine), is_own=self.is_own)
+                    event.listen(engine, "handle_error", _doom)
+                    self._engine = engine
+        return self._engine
+
+    @functools.cached_property
+    def driver(self) -> Driver:
+        """What the engine's driver does in bulk."""
+        return _driver_of(self.engine)
+
+    @functools.cached_property
+    def driver_errors(self) -> tuple[type[Any], ...]:
+        """What the driver raises, through SQLAlchemy and by itself."""
+        from sqlalchemy.exc import DBAPIError
+
+        dbapi: Any = self.engine.dialect.dbapi
+        return DBAPIError, dbapi.Error
+
+    @functools.cached_property
+    def catalog(self) -> str | None:
+        """The database that the connection is in, where addresses name it."""
+        if not self.dialect.has_catalogs or self.url.database:
+            return self.url.database if self.dialect.has_catalogs else None
+        with self.transaction(write=False) as transaction:
+            return str(transaction.rows(self.dialect.statement("session.catalog"))[0][0])
+
+    @contextlib.contextmanager
+    def transaction(self, *, write: bool = True) -> Iterator[Transaction]:
+        """A transaction at READ COMMITTED: committed when the block ends, rolled back when it raises."""
+        connection = self._connect()
+        try:
+            transaction = self._begin(connection, write=write)
+            try:
+                yield transaction
+            except BaseException:
+                self._roll_back(connection)
+                raise
+            if transaction.doomed or not transaction.is_current:
+                self._roll_back(connection)
+                raise DoomedTransactionError(
+                    "a statement failed inside the transaction and its error was ignored, or the transaction was ended "
+                    "by a commit or rollback of the caller's own; what came afterwards was rolled back"
+                )
+            self._commit(connection)
+        finally:
+            with contextlib.suppress(*self.driver_errors):
+                if not connection.closed and not connection.invalidated:
+                    connection.info.pop(_CURRENT, None)
+                connection.close()
+
+    def run(self, work: Callable[[Transaction], T], *, write: bool = True) -> T:
+        """Do `work` in a transaction of its own, again from the start when the database picked it as a victim."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                with self.transaction(write=write) as transaction:
+                    return work(transaction)
+            except (TransientDatabaseError, LayoutChangedError):
+                if attempt == TRIES:
+                    raise
+            time.sleep(_VICTIM_BACKOFF.delay(attempt) * random.uniform(0.5, 1.5))
+        raise AssertionError("unreachable")
+
+    def enlist(self, connection: Connection) -> Transaction:
+        """A connection as a transaction: one that was handed out here, or the caller's own, which only it ends."""
+        from sqlalchemy import Connection
+
+        if not isinstance(connection, Connection):
+            raise ConfigurationError(
+                f"a {type(connection).__name__} cannot be joined; give a connection of SQLAlchemy's "
+                "(for a session: session.connection())"
+            )
+        if connection.closed:
+            raise ConfigurationError(f"{self}: the connection is closed; use it before its block ends")
+        if connection.invalidated and connection.get_transaction() is not None:
+            raise DatabaseUnavailableError(f"{self}: the connection broke inside the transaction; begin another one")
+        theirs, ours = connection.dialect, self.engine.dialect
+        if (theirs.name, theirs.driver) != (ours.name, ours.driver):
+            raise ConfigurationError(
+                f"{self}: a connection of {theirs.name}+{theirs.driver} cannot be joined, it must be one of "
+                f"{ours.name}+{ours.driver}; give the transport the engine that the connection is of"
+            )
+        try:
+            current = connection.info.get(_CURRENT)
+            if current is not None and current.connection is connection:
+                return current  # type: ignore[no-any-return]
+            self._check_level(connection)
+        except self.driver_errors as error:
+            original = unwrapped(error)
+            self.notice_loss(connection, original)
+            raise self.translate(original) from error
+        return Transaction(self, connection)
+
+    def notice_loss(self, connection: Connection, error: BaseException) -> None:
+        """Tell SQLAlchemy that a connection is lost, where only the driver has said so."""
+        if self.dialect.fault(error) is Fault.CONNECTION and not connection.closed:
+            connection.invalidate(error)
+
+    def close(self) -> None:
+        """Close the idle connections; those of the caller's engine stay."""
+        if self.is_own and self._engine is not None:
+            self._engine.dispose()
+
+    def translate(self, error: BaseException, queue: str | None = None, table: str | None = None) -> Exception:
+        """Our error for a driver's error."""
+        fault = self.dialect.fault(error)
+        return translate(fault, error, queue=queue, where=str(self), table=table, secrets=secrets(self.url))
+
+    def _clause(self, statement: str) -> TextClause:
+        from sqlalchemy import text
+
+        return text(statement)
+
+    def _compiled(self, statement: str) -> tuple[str, list[str]]:
+        from sqlalchemy import text
+
+        compiled = text(statement).compile(dialect=self.engine.dialect)
+        return str(compiled), list(getattr(compiled, "positiontup", None) or ())
+
+    def _connect(self) -> Connection:
+        from sqlalchemy.exc import TimeoutError as NoneFreeError
+
+        engine = self.engine
+        try:
+            return engine.connect()
+        except self.driver_errors as error:
+            original = unwrapped(error)
+            raise self._cannot_connect(original) from None
+        except NoneFreeError as error:
+            raise DatabaseUnavailableError(
+                f"{self}: no connection of the engine is free ({error}); give the engine a larger pool"
+            ) from None
+
+    def _cannot_connect(self, error: Any) -> Exception:
+        fault = self.dialect.fault(error)
+        words = driver_message(error, secrets(self.url))
+        if (isinstance(error, self._programming_error) and fault is Fault.OTHER) or _BAD_OPTION.search(words):
+            return ConfigurationError(f"{self}: the driver refuses an option of the setting: {words}")
+        if _NO_DRIVER.search(words):
+            return DriverMissingError(f"{self}: {words}; install the ODBC driver of the setting, or name another")
+        telling = (Fault.LOGIN, Fault.MISSING_DATABASE, Fault.VICTIM, Fault.PERMISSION, Fault.RESOURCES)
+        fault = fault if fault in telling else Fault.CONNECTION
+        return translate(fault, error, queue=None, where=str(self), secrets=secrets(self.url))
+
+    @property
+    def _programming_error(self) -> type[Any]:
+        dbapi: Any = self.engine.dialect.dbapi
+        return dbapi.ProgrammingError  # type: ignore[no-any-return]
+
+    def _begin(self, connection: Connection, *, write: bool) -> Transaction:
+        try:
+            if not self.is_own:
+                self._check_level(connection)
+            if not connection.in_transaction():
+                connection.begin()
+            self.dialect.begin(connection, write=write)
+        except self.driver_errors as error:
+            raise self.translate(unwrapped(error)) from error
+        transaction = Transaction(self, connection)
+        connection.info[_CURRENT] = transaction
+        return transaction
+
+    def _check_level(self, connection: Connection) -> None:
+        """Refuse a connection on which statements commit by themselves, or do not see each other's commits."""
+        if not self.dialect.locks_rows:
+            return
+        from queue_pipeline.transport.database.engine import AUTOCOMMIT, NEEDED_LEVEL, isolation_level
+
+        driver_connection: Any = connection.connection.dbapi_connection
+        # Of this connection alone, or of its engine; without one every use of the driver's connection is at its level.
+        option = connection.get_execution_options().get("isolation_level")
+        if connection.dialect.detect_autocommit_setting(driver_connection):
+            level = AUTOCOMMIT
+        elif option is not None:
+            level = str(option).replace("_", " ").upper()
+        elif connection.info.get(_CHECKED):
+            return
+        else:
+            level = isolation_level(connection.engine, driver_connection)
+            connection.info[_CHECKED] = level == NEEDED_LEVEL
+        if level != NEEDED_LEVEL:
+            raise ConfigurationError(
+                f"{self}: the engine's connections are at {level}, and queues need {NEEDED_LEVEL}; "
+                f'give engine.execution_options(isolation_level="{NEEDED_LEVEL}")'
+            )
+
+    def _commit(self, connection: Connection) -> None:
+        from sqlalchemy.exc import IntegrityError
+
+        try:
+            connection.commit()
+        except self.driver_errors as error:
+            original = unwrapped(error)
+            # A constraint that is checked late refuses the commit: nothing is left open.
+            if self.dialect.fault(original) is Fault.VICTIM or isinstance(error, IntegrityError):
+                self._roll_back(connection)
+                raise self.translate(original) from error
+            connection.invalidate()
+            raise CommitUnknownError(
+                f"{self}: the connection broke while committing; the work is wholly done or wholly undone"
+            ) from error
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            connection.rollback()
+        except self.driver_errors:
+            connection.invalidate()
+
+
+def _setting(database: str | URL | None) -> URL:
+    return default_database_url() if database is None else database_url(database)
+
+
+def _doom(context: ExceptionContext) -> None:
+    """A failed statement dooms the transaction, also where the server would go on, but for one in a savepoint.
+
+    PostgreSQL and SQL Server end the transaction themselves. SQLite undoes the statement alone, and would commit the
+    rest of the caller's work without it.
+    """
+    connection = context.connection
+    if connection is None or connection.closed or connection.invalidated or connection.in_nested_transaction():
+        return
+    current = connection.info.get(_CURRENT)
+    if current is not None and current.connection is connection:
+        current.doomed = True
+
+
+def _driver_of(engine: Engine) -> Driver:
+    from queue_pipeline.transport.database.drivers import DRIVERS
+
+    dialect = engine.dialect
+    try:
+        return DRIVERS[dialect.name, dialect.driver]
+    except KeyError:
+        known = ", ".join(f"{name}+{driver}" for name, driver in DRIVERS)
+        raise ConfigurationError(
+            f"an engine of {dialect.name}+{dialect.driver} is not known; known are {known}"
+        ) from None

@@ -1,0 +1,175 @@
+"""What drivers do in bulk, each in the fastest way that it knows; everything else goes through SQLAlchemy."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.dialect import Row
+
+if TYPE_CHECKING:
+    from queue_pipeline.transport.database.transaction import Transaction
+
+Values = Mapping[str, Any]
+RowValues = Sequence[Any]
+Size = tuple[int, int, int]
+"""A type of ODBC, a length and a scale, as pyodbc takes them."""
+
+BYTES_PER_INSERT = 4 * 1024 * 1024
+
+
+class Driver:
+    """Several rows a statement; the base of all, and what psqlodbc does."""
+
+    copies: ClassVar[bool] = False
+    """Whether rows can be written by COPY."""
+    rows_per_insert: ClassVar[int] = 200
+    values_per_statement: ClassVar[int] = 32_767
+
+    @property
+    def sizes(self) -> Mapping[str, Size]:
+        """The types that the driver must be told, by the name of a value; SQLAlchemy tells none of a `text()`."""
+        return {}
+
+    def start(self, connection: Any) -> None:
+        """Set up a new connection of the driver's."""
+
+    def insert(
+        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Mapping[str, Any]
+    ) -> None:
+        """Write many messages; `common` are values that are the same for all rows."""
+        for part in chunks(rows, self.rows_per_insert, BYTES_PER_INSERT):
+            many = command.repeated(len(part))
+            transaction.execute(many, **_values(command, part, common))
+
+    def read(self, transaction: Transaction, command: Command, values: Values) -> Sequence[RowValues]:
+        """The rows of a statement that reads many messages."""
+        return transaction.rows(command, **values)
+
+    def copy(
+        self, transaction: Transaction, command: Command, types: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> None:
+        """Write rows by a binary COPY; `types` are those of the columns."""
+        raise NotImplementedError(f"{type(self).__name__} has no COPY")
+
+
+class PsycopgDriver(Driver):
+    """Rows without an expiry by COPY; many messages are read in binary form, bodies not in hexadecimal digits."""
+
+    copies: ClassVar[bool] = True
+
+    def start(self, connection: Any) -> None:
+        """Prepare no statement on the server.
+
+        It would keep the plan that it made while the queue was empty, and read a full one from end to end: measured,
+        a hundred times slower (docs/architecture.md).
+        """
+        connection.prepare_threshold = None
+
+    def read(self, transaction: Transaction, command: Command, values: Values) -> Sequence[RowValues]:
+        """In binary form."""
+        text, _ = transaction.compiled(command, values)
+        with transaction.raw(command) as connection, connection.cursor(binary=True) as cursor:
+            return list(cursor.execute(text, dict(values)))
+
+    def copy(
+        self, transaction: Transaction, command: Command, types: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> None:
+        """psycopg's own rows."""
+        with transaction.raw(command) as connection, connection.cursor() as cursor, cursor.copy(command.script) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+
+
+class SqliteDriver(Driver):
+    """One statement for many rows, inside the driver."""
+
+    values_per_statement: ClassVar[int] = 32_766
+
+    def insert(
+        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Mapping[str, Any]
+    ) -> None:
+        """In the order of the statement's values."""
+        text, order = transaction.compiled(command)
+        command.check({**dict.fromkeys(name for name in order if name in Row._fields), **common})
+        places = [Row._fields.index(name) if name in Row._fields else None for name in order]
+        values = [common.get(name) for name in order]
+        with transaction.raw(command) as connection:
+            connection.executemany(
+                text,
+                (
+                    [value if place is None else row[place] for place, value in zip(places, values, strict=True)]
+                    for row in rows
+                ),
+            )
+
+
+class SqlServerDriver(Driver):
+    """Types are declared: long values arrive as nvarchar(max) and varbinary(max), and a statement keeps its plan."""
+
+    rows_per_insert: ClassVar[int] = 500
+    # The server refuses more than 2,100.
+    values_per_statement: ClassVar[int] = 2_000
+
+    @functools.cached_property
+    def sizes(self) -> Mapping[str, Size]:
+        """A length of 0 is `max`; undeclared, a long value would be `ntext` or `image`."""
+        import pyodbc
+
+        long_text = (pyodbc.SQL_WVARCHAR, 0, 0)
+        return {"headers": long_text, "body": (pyodbc.SQL_VARBINARY, 0, 0), "state": long_text}
+
+    def insert(
+        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Mapping[str, Any]
+    ) -> None:
+        """As many rows as the server's limit of values allows."""
+        import pyodbc
+
+        sizes = {**self.sizes, "id": (pyodbc.SQL_WVARCHAR, 36, 0), "milliseconds": (pyodbc.SQL_BIGINT, 0, 0)}
+        most = min(self.rows_per_insert, (self.values_per_statement - len(common)) // len(command.row_values))
+        for part in chunks(rows, most, BYTES_PER_INSERT):
+            values = _values(command, part, common)
+            text, order = transaction.compiled(command.repeated(len(part)), values)
+            with transaction.raw(command) as connection:
+                cursor = connection.cursor()
+                cursor.setinputsizes([sizes.get(name.rpartition("_")[0]) for name in order])
+                cursor.execute(text, [values[name] for name in order])
+                while cursor.nextset():
+                    pass
+                cursor.close()
+
+
+def chunks(rows: Iterable[Row], most_rows: int, most_bytes: int) -> Iterator[list[Row]]:
+    """Rows in lists that one statement can carry: bounded in number, and in bytes but for a single large one."""
+    part: list[Row] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += len(row.headers) + len(row.body)
+        if len(part) >= most_rows or size >= most_bytes:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _values(command: Command, rows: Sequence[Row], common: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a repeated insert; common ones that stand in the row are repeated, too."""
+    names = command.row_values
+    values = {name: value for name, value in common.items() if name not in names}
+    for number, row in enumerate(rows):
+        for name in names:
+            values[f"{name}_{number}"] = getattr(row, name) if name in Row._fields else common[name]
+    return values
+
+
+DRIVERS: Mapping[tuple[str, str], Driver] = {
+    ("sqlite", "pysqlite"): SqliteDriver(),
+    ("postgresql", "psycopg"): PsycopgDriver(),
+    ("postgresql", "pyodbc"): Driver(),
+    ("mssql", "pyodbc"): SqlServerDriver(),
+}
+"""By SQLAlchemy's names of dialect and driver."""

@@ -1,0 +1,143 @@
+"""The engine of a database, made of a setting or the caller's own, and the session that every connection gets."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import URL, Engine, Pool, create_engine, event
+from sqlalchemy.dialects import registry
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from queue_pipeline.transport.database.faults import Fault, driver_message
+from queue_pipeline.transport.database.odbc_drivers import with_driver
+from queue_pipeline.transport.database.setting import secrets, shown
+from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, DriverMissingError
+
+if TYPE_CHECKING:
+    from queue_pipeline.transport.database.dialect import Dialect
+    from queue_pipeline.transport.database.drivers import Driver
+
+IDLE_CONNECTIONS = 8
+LOGIN_TIMEOUT_SECONDS = 15
+BUSY_TIMEOUT_SECONDS = 30.0
+NEEDED_LEVEL = "READ COMMITTED"
+AUTOCOMMIT = "AUTOCOMMIT"
+_UNKNOWN = "an unknown level"
+_STARTED = "queue_pipeline.session"
+_CONNECT_OPTIONS: dict[str, dict[str, Any]] = {
+    "sqlite": {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+    "postgresql+psycopg": {"connect_timeout": LOGIN_TIMEOUT_SECONDS, "client_encoding": "UTF8"},
+    "postgresql+pyodbc": {"timeout": LOGIN_TIMEOUT_SECONDS},
+    "mssql+pyodbc": {"timeout": LOGIN_TIMEOUT_SECONDS},
+}
+# Asked of the server with the first connection otherwise; comments on tables are not used here, and Babelfish fails.
+_ENGINE_OPTIONS: dict[str, dict[str, Any]] = {"mssql+pyodbc": {"supports_comments": False}}
+_INSTALL = {
+    "psycopg": "install it with: pip install 'queue_pipeline[postgresql]'",
+    "pyodbc": "install the driver manager, Debian's unixodbc",
+}
+
+registry.register("postgresql.pyodbc", "queue_pipeline.transport.database.odbc_postgresql", "OdbcPostgreSqlDialect")
+
+_open: weakref.WeakSet[Engine] = weakref.WeakSet()
+_prepared: weakref.WeakSet[Pool] = weakref.WeakSet()
+_of_parents: list[Pool] = []
+# Never freed, not even when the process ends: the destructors of pyodbc take leave of the server in the parent's name.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_of_parents))
+
+
+def open_engine(url: URL) -> Engine:
+    """An engine of our own: as many connections as are asked for, some of them kept, looked at before each use."""
+    options = _CONNECT_OPTIONS[url.drivername]
+    try:
+        engine = create_engine(
+            with_driver(url),
+            connect_args={name: value for name, value in options.items() if name not in url.query},
+            pool_size=IDLE_CONNECTIONS,
+            max_overflow=-1,
+            pool_pre_ping=True,
+            pool_use_lifo=True,
+            hide_parameters=True,
+            **_ENGINE_OPTIONS.get(url.drivername, {}),
+        )
+    except (ImportError, NoSuchModuleError) as error:
+        raise DriverMissingError(
+            f"{shown(url)}: its driver cannot be loaded ({error}); {_INSTALL[url.get_driver_name()]}"
+        ) from None
+    except (ArgumentError, ValueError) as error:
+        words = driver_message(error, secrets(url))
+        raise ConfigurationError(f"{shown(url)}: the driver refuses an option of the setting: {words}") from None
+    if url.get_backend_name() == "sqlite":
+        event.listen(engine, "do_connect", _make_folder)
+    return engine
+
+
+def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -> None:
+    """Give every connection of an engine, also one that is open already, the session that statements rely on.
+
+    An engine of the caller's keeps its isolation level, which is checked later.
+    """
+
+    def start(connection: Any, record: Any, _: Any) -> None:
+        if _STARTED in record.info:
+            return
+        driver.start(connection)
+        level = isolation_level(engine, connection) if dialect.locks_rows and not is_own else None
+        cursor = connection.cursor()
+        for statement in dialect.session():
+            cursor.execute(statement)
+        cursor.close()
+        connection.commit()
+        if level not in (None, NEEDED_LEVEL, AUTOCOMMIT, _UNKNOWN):
+            engine.dialect.set_isolation_level(connection, level)
+        record.info[_STARTED] = True
+
+    def notice(context: ExceptionContext) -> None:
+        # SQLAlchemy knows a few signs of a lost connection, we know more; a pooled one is then replaced in silence.
+        if isinstance(context.sqlalchemy_exception, DBAPIError):
+            lost = dialect.fault(context.original_exception) is Fault.CONNECTION
+            context.is_disconnect = context.is_disconnect or lost
+
+    _open.add(engine)
+    if engine.pool not in _prepared:
+        _prepared.add(engine.pool)
+        event.listen(engine, "checkout", start)
+        event.listen(engine, "handle_error", notice)
+
+
+def isolation_level(engine: Engine, connection: Any) -> Any:
+    """The level that a driver's connection is at."""
+    if engine.dialect.detect_autocommit_setting(connection):
+        return AUTOCOMMIT
+    try:
+        return engine.dialect.get_isolation_level(connection)
+    except NotImplementedError as error:
+        # This is how SQLAlchemy reports that SQL Server, or the connection to it, failed, or has no such view.
+        if error.__cause__ is None:
+            return _UNKNOWN
+        raise error.__cause__ from None
+
+
+def _make_folder(dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> None:
+    path = Path(arguments[0])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseUnavailableError(
+            f"the folder of {path} cannot be created: {error.strerror}; choose another path"
+        ) from error
+
+
+def _leave_to_parent() -> None:
+    """After a fork the sockets belong to the parent: the pools are kept, so that nothing closes them, and not used."""
+    for engine in list(_open):
+        _of_parents.append(engine.pool)
+        engine.dispose(close=False)
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

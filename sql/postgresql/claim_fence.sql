@@ -1,4 +1,0 @@
--- The fence: ends the claim if it is still this owner's.
--- Anything but one row means that it was lost. Parameters: claim id, owner, attempt.
-DELETE FROM {claims}
-WHERE claim_id = CAST(? AS uuid) AND owner = ? AND attempt = ?

@@ -1,2 +1,0 @@
--- Hand the later messages of a claim to another. Parameters: new claim id, claim id, last seq that stays.
-UPDATE {claimed} SET claim_id = CAST(? AS uuid) WHERE claim_id = CAST(? AS uuid) AND seq > ?

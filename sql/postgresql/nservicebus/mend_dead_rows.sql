@@ -1,2 +1,0 @@
--- Beside senders and receivers; cuts the empty pages at the end of the table off, too.
-VACUUM (ANALYZE) {queue};

@@ -1,2 +1,0 @@
--- Writes the table anew without its empty pages. Locks the table while it runs.
-VACUUM (FULL, ANALYZE) {queue};

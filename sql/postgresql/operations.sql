@@ -1,0 +1,91 @@
+-- name: slot_gate
+-- Lets one owner at a time take slots of a queue: two that count at once would both find the last slot free. Renewing,
+-- releasing and claiming do not wait for it. Locks: slot 0 of the queue, until the transaction ends.
+INSERT INTO {receivers} (queue, place, owner, lease_until)
+VALUES (:queue, 0, '', clock_timestamp())
+ON CONFLICT (queue, place) DO UPDATE SET lease_until = excluded.lease_until
+
+-- name: slot_expire
+-- Frees the slots of a queue whose lease ran out. An owner that renews at this moment keeps its slot: the row is
+-- checked again once its lock is free. Locks: the rows it deletes.
+DELETE FROM {receivers} WHERE queue = :queue AND place > 0 AND lease_until <= clock_timestamp()
+
+-- name: slot_occupied
+-- The slots of a queue that are not free, also those above today's limit. Their leases do not matter: an owner whose
+-- lease ran out after the last slots were freed can still renew it. Locks: none.
+SELECT place, owner FROM {receivers} WHERE queue = :queue AND place > 0
+
+-- name: slot_take
+-- Occupies one slot. Locks: the new row.
+INSERT INTO {receivers} (queue, place, owner, lease_until)
+SELECT
+    CAST(:queue AS text), CAST(:place AS integer), CAST(:owner AS text),
+    clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond'
+
+-- name: slot_renew
+-- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
+-- Locks: the owner's rows.
+UPDATE {receivers}
+SET lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond'
+WHERE queue = :queue AND place > 0 AND owner = :owner
+
+-- name: slot_release
+-- Gives back the slots of an owner, except for the first few that it keeps. Locks: the rows it deletes.
+DELETE FROM {receivers} AS given_back
+USING (
+    SELECT queue, place, owner, row_number() OVER (ORDER BY place) AS number
+    FROM {receivers}
+    WHERE queue = :queue AND place > 0 AND owner = :owner
+) AS held
+WHERE given_back.queue = held.queue
+    AND given_back.place = held.place
+    AND given_back.owner = held.owner
+    AND held.number > CAST(:keep AS integer)
+
+-- name: slot_release_owner
+-- Gives back every slot that one owner still has, in all queues. Locks: the rows it deletes.
+DELETE FROM {receivers} WHERE owner = :owner AND place > 0
+
+-- name: slot_list
+-- How many slots each owner has in a queue ('' = in all queues), with the rest of the lease in milliseconds on the
+-- database's clock. A slot whose lease ran out does not count. Locks: none.
+SELECT
+    queue, owner, CAST(count(*) AS integer),
+    CAST(extract(EPOCH FROM min(lease_until) - clock_timestamp()) * 1000 AS bigint)
+FROM {receivers}
+WHERE place > 0 AND lease_until > clock_timestamp() AND (CAST(:queue AS text) = '' OR queue = CAST(:queue AS text))
+GROUP BY queue, owner
+ORDER BY queue, owner
+
+-- name: pause_add
+-- Pauses something, unless it is paused already: the first reason stays. Locks: the new row.
+INSERT INTO {pauses} (name, paused_at, paused_by, reason)
+SELECT CAST(:name AS text), clock_timestamp(), CAST(:by AS text), CAST(:reason AS text)
+ON CONFLICT (name) DO NOTHING
+
+-- name: pause_remove
+-- Resumes what was paused; touches no row when it was not. Locks: the row.
+DELETE FROM {pauses} WHERE name = :name
+
+-- name: pause_list
+-- Everything that is paused, with the milliseconds since then on the database's clock. Locks: none.
+SELECT name, CAST(extract(EPOCH FROM clock_timestamp() - paused_at) * 1000 AS bigint), paused_by, reason
+FROM {pauses}
+ORDER BY name
+
+-- name: failure_record
+-- Counts one more failed attempt in a row and returns how many there are. Locks: the queue's row.
+INSERT INTO {failures} AS known (queue, failures, since, last_error)
+VALUES (:queue, 1, clock_timestamp(), :error)
+ON CONFLICT (queue) DO UPDATE SET failures = known.failures + 1, last_error = excluded.last_error
+RETURNING failures
+
+-- name: failure_clear
+-- Deletes the failures of a queue that works again. Locks: the queue's row.
+DELETE FROM {failures} WHERE queue = :queue
+
+-- name: failure_list
+-- Queues whose batches fail, with the milliseconds since the first failure on the database's clock. Locks: none.
+SELECT queue, failures, CAST(extract(EPOCH FROM clock_timestamp() - since) * 1000 AS bigint), last_error
+FROM {failures}
+ORDER BY queue

@@ -1,6 +1,0 @@
--- Write the row of a claim that was split off another: same owner, attempt and lease; it has not failed yet.
--- Parameters: new claim id, messages, bytes, first RowVersion, claim id.
-INSERT INTO {claims} (ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil, LastError)
-SELECT ?, Queue, Owner, Attempt, ?, ?, ?, ClaimedAt, LeaseUntil, LastError
-FROM {claims}
-WHERE ClaimId = ?

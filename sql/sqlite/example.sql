@@ -1,0 +1,14 @@
+-- name: create_order_totals
+-- The example's own table: orders per country and day; the pipeline `orders` adds to it. Locks: the database, as every
+-- write.
+CREATE TABLE IF NOT EXISTS {table} (
+    country TEXT NOT NULL,
+    day DATE NOT NULL,
+    orders BIGINT NOT NULL,
+    revenue DECIMAL(18, 2) NOT NULL,
+    PRIMARY KEY (country, day)
+);
+
+-- name: order_totals
+-- The totals of the example, for people: the oldest day first. Locks: none.
+SELECT country, day, orders, revenue FROM {table} ORDER BY day, country

@@ -1,2 +1,0 @@
--- The totals of the example, for people: the oldest day first.
-SELECT country, day, orders, revenue FROM {table} ORDER BY day, country

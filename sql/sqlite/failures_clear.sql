@@ -1,2 +1,0 @@
--- Forget the failures of a queue that works again. Parameter: queue.
-DELETE FROM {failures} WHERE Queue = ?

@@ -1,6 +1,0 @@
--- Complete: messages that are still the claim's become processed ones, with the time at which they had been due.
--- Parameters: claim id, first and last id.
-UPDATE {queue} AS q
-SET subqueue = 'X', last_processed = strftime('%Y-%m-%d %H:%M:%f', 'now'), retry_time = c.due
-FROM {claimed} AS c
-WHERE c.id = q.id AND c.claim_id = ? AND c.id BETWEEN ? AND ? AND q.subqueue = 'R' AND q.retry_time = c.lease

@@ -1,2 +1,0 @@
--- Forget which messages belonged to a claim. Parameter: claim id.
-DELETE FROM {claimed} WHERE claim_id = ?

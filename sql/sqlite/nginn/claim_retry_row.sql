@@ -1,7 +1,0 @@
--- One message of a claim failed and is tried again later. Parameters: milliseconds until then, what went wrong, claim
--- id, its id.
-UPDATE {queue} AS q
-SET subqueue = 'R', last_processed = strftime('%Y-%m-%d %H:%M:%f', 'now'), retry_count = q.retry_count + 1,
-    retry_time = strftime('%Y-%m-%d %H:%M:%f', 'now', printf('%+.3f seconds', ? / 1000.0)), error_info = ?
-FROM {claimed} AS c
-WHERE c.id = q.id AND c.claim_id = ? AND c.id = ? AND q.subqueue = 'R' AND q.retry_time = c.lease

@@ -1,2 +1,0 @@
--- A sequence is complete. Parameter: its id.
-DELETE FROM {sequences} WHERE id = ?

@@ -1,2 +1,0 @@
--- The body of one message of an error queue, left where it is. Parameter: RowVersion.
-SELECT Body FROM {queue} WHERE RowVersion = ?

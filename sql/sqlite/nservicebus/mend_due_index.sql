@@ -1,2 +1,0 @@
--- As the installer makes it.
-CREATE INDEX {index} ON {delayed} (Due, RowVersion);

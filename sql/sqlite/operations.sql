@@ -1,0 +1,84 @@
+-- name: slot_gate
+-- Lets one owner at a time take slots of a queue; here a transaction that writes is alone anyway. Locks: the database,
+-- as every write.
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil)
+VALUES (:queue, 0, '', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))
+ON CONFLICT (Queue, Place) DO UPDATE SET LeaseUntil = excluded.LeaseUntil
+
+-- name: slot_expire
+-- Frees the slots of a queue whose lease ran out. Locks: the database, as every write.
+DELETE FROM {receivers}
+WHERE Queue = :queue AND Place > 0 AND LeaseUntil <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+
+-- name: slot_occupied
+-- The slots of a queue that are not free, also those above today's limit. Their leases do not matter: an owner whose
+-- lease ran out after the last slots were freed can still renew it. Locks: none.
+SELECT Place, Owner FROM {receivers} WHERE Queue = :queue AND Place > 0
+
+-- name: slot_take
+-- Occupies one slot. Locks: the database, as every write.
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil)
+VALUES (:queue, :place, :owner, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease)
+
+-- name: slot_renew
+-- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
+-- Locks: the database, as every write.
+UPDATE {receivers}
+SET LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease
+WHERE Queue = :queue AND Place > 0 AND Owner = :owner
+
+-- name: slot_release
+-- Gives back the slots of an owner, except for the first few that it keeps. Locks: the database, as every write.
+DELETE FROM {receivers}
+WHERE Queue = :queue AND Place > 0 AND Owner = :owner
+    AND Place NOT IN (
+        SELECT Place FROM {receivers} WHERE Queue = :queue AND Place > 0 AND Owner = :owner ORDER BY Place LIMIT :keep
+    )
+
+-- name: slot_release_owner
+-- Gives back every slot that one owner still has, in all queues. Locks: the database, as every write.
+DELETE FROM {receivers} WHERE Owner = :owner AND Place > 0
+
+-- name: slot_list
+-- How many slots each owner has in a queue ('' = in all queues), with the rest of the lease in milliseconds on the
+-- database's clock. A slot whose lease ran out does not count. Locks: none.
+SELECT Queue, Owner, count(*), min(LeaseUntil) - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+FROM {receivers}
+WHERE Place > 0
+    AND LeaseUntil > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+    AND (:queue = '' OR Queue = :queue)
+GROUP BY Queue, Owner
+ORDER BY Queue, Owner
+
+-- name: pause_add
+-- Pauses something, unless it is paused already: the first reason stays. Locks: the database, as every write.
+INSERT INTO {pauses} (Name, PausedAt, PausedBy, Reason)
+VALUES (:name, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), :by, :reason)
+ON CONFLICT (Name) DO NOTHING
+
+-- name: pause_remove
+-- Resumes what was paused; touches no row when it was not. Locks: the database, as every write.
+DELETE FROM {pauses} WHERE Name = :name
+
+-- name: pause_list
+-- Everything that is paused, with the milliseconds since then on the database's clock. Locks: none.
+SELECT Name, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - PausedAt, PausedBy, Reason
+FROM {pauses}
+ORDER BY Name
+
+-- name: failure_record
+-- Counts one more failed attempt in a row and returns how many there are. Locks: the database, as every write.
+INSERT INTO {failures} (Queue, Failures, Since, LastError)
+VALUES (:queue, 1, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), :error)
+ON CONFLICT (Queue) DO UPDATE SET Failures = Failures + 1, LastError = excluded.LastError
+RETURNING Failures
+
+-- name: failure_clear
+-- Deletes the failures of a queue that works again. Locks: the database, as every write.
+DELETE FROM {failures} WHERE Queue = :queue
+
+-- name: failure_list
+-- Queues whose batches fail, with the milliseconds since the first failure on the database's clock. Locks: none.
+SELECT Queue, Failures, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - Since, LastError
+FROM {failures}
+ORDER BY Queue

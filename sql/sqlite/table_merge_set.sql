@@ -1,2 +1,0 @@
--- Part of a merge: one column takes the new value.
-{column} = EXCLUDED.{column}

@@ -1,0 +1,42 @@
+-- name: page
+-- A page of an error queue without the bodies, oldest first, except for rows that another process holds. Locks: shared
+-- while it reads; rows that others have locked are skipped.
+DECLARE @after bigint = :after, @last bigint = :last, @limit int = :limit;
+SELECT TOP (@limit)
+    q.Id, q.RowVersion, q.Headers, ISNULL(DATALENGTH(q.Body), 0), {correlation_id}, {reply_to_address}
+FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
+WHERE q.RowVersion > @after AND q.RowVersion <= @last
+ORDER BY q.RowVersion
+
+-- name: last
+-- The last row version of an error queue now: what fails later has a higher one. Locks: shared while it reads; rows
+-- that others have locked are skipped.
+SELECT MAX(RowVersion) FROM {queue} WITH (READPAST, READCOMMITTEDLOCK)
+
+-- name: body
+-- The body of one message of an error queue, left in the queue. Locks: shared while it reads; rows that others have
+-- locked are skipped.
+SELECT Body FROM {queue} WITH (READPAST, READCOMMITTEDLOCK) WHERE RowVersion = :row_version
+
+-- name: take
+-- Deletes chosen messages of an error queue and returns them (the caller sorts them), except for those that another
+-- process holds. The row is repeated for several messages. Locks: the rows it deletes; rows that others have locked are
+-- skipped.
+DELETE q
+OUTPUT deleted.Id, deleted.RowVersion, deleted.Headers, deleted.Body, {correlation_id}, {reply_to_address}
+FROM {queue} AS q WITH (UPDLOCK, READPAST, ROWLOCK)
+INNER JOIN (
+VALUES
+(:row_version)
+) AS chosen (RowVersion) ON chosen.RowVersion = q.RowVersion
+
+-- name: drop
+-- Deletes chosen messages of an error queue for good, except for those that another process holds. The row is repeated
+-- for several messages. Locks: the rows it deletes; rows that others have locked are skipped.
+DELETE q
+FROM {queue} AS q WITH (UPDLOCK, READPAST, ROWLOCK)
+INNER JOIN (
+VALUES
+(:row_version)
+) AS chosen (RowVersion) ON chosen.RowVersion = q.RowVersion;
+SELECT @@ROWCOUNT;

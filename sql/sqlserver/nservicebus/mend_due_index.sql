@@ -1,2 +1,0 @@
--- As the installer makes it.
-CREATE NONCLUSTERED INDEX {index} ON {delayed} ([Due]);

@@ -1,0 +1,100 @@
+-- name: slot_gate
+-- Lets one owner at a time take slots of a queue: two that count at once would both find the last slot free. Renewing,
+-- releasing and claiming do not wait for it. Locks: slot 0 of the queue, until the transaction ends.
+DECLARE @queue nvarchar(400) = :queue;
+UPDATE {receivers} WITH (UPDLOCK, HOLDLOCK)
+SET LeaseUntil = SYSUTCDATETIME()
+WHERE Queue = @queue AND Place = 0;
+IF @@ROWCOUNT = 0
+    INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil) VALUES (@queue, 0, N'', SYSUTCDATETIME());
+
+-- name: slot_expire
+-- Frees the slots of a queue whose lease ran out. An owner that renews at this moment keeps its slot: the row is
+-- checked again once its lock is free. Locks: the rows it deletes.
+DELETE FROM {receivers} WHERE Queue = :queue AND Place > 0 AND LeaseUntil <= SYSUTCDATETIME()
+
+-- name: slot_occupied
+-- The slots of a queue that are not free, also those above today's limit. Their leases do not matter: an owner whose
+-- lease ran out after the last slots were freed can still renew it. Locks: shared while it reads.
+SELECT Place, Owner FROM {receivers} WHERE Queue = :queue AND Place > 0
+
+-- name: slot_take
+-- Occupies one slot. Locks: the new row.
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil)
+VALUES (:queue, :place, :owner, DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()))
+
+-- name: slot_renew
+-- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
+-- Locks: the owner's rows.
+UPDATE {receivers}
+SET LeaseUntil = DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME())
+WHERE Queue = :queue AND Place > 0 AND Owner = :owner;
+SELECT @@ROWCOUNT;
+
+-- name: slot_release
+-- Gives back the slots of an owner, except for the first few that it keeps. Locks: the rows it deletes.
+DECLARE @queue nvarchar(400) = :queue, @owner nvarchar(200) = :owner, @keep int = :keep;
+DELETE FROM {receivers}
+WHERE Queue = @queue AND Place > 0 AND Owner = @owner
+    AND Place NOT IN (
+        SELECT TOP (@keep) Place FROM {receivers} WHERE Queue = @queue AND Place > 0 AND Owner = @owner ORDER BY Place
+    );
+SELECT @@ROWCOUNT;
+
+-- name: slot_release_owner
+-- Gives back every slot that one owner still has, in all queues. Locks: the rows it deletes.
+DELETE FROM {receivers} WHERE Owner = :owner AND Place > 0;
+SELECT @@ROWCOUNT;
+
+-- name: slot_list
+-- How many slots each owner has in a queue ('' = in all queues), with the rest of the lease in milliseconds on the
+-- database's clock. A slot whose lease ran out does not count. NOLOCK, because no process must wait for a read; a
+-- result that is slightly out of date costs a run that finds no slot at most. Locks: none.
+SELECT Queue, Owner, COUNT(*), DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), MIN(LeaseUntil))
+FROM {receivers} WITH (NOLOCK)
+WHERE Place > 0 AND LeaseUntil > SYSUTCDATETIME() AND (:queue = N'' OR Queue = :queue)
+GROUP BY Queue, Owner
+ORDER BY Queue, Owner
+
+-- name: pause_add
+-- Pauses something, unless it is paused already: the first reason stays. The range lock keeps two processes from
+-- inserting at once. Locks: the key range of the name.
+DECLARE @name nvarchar(200) = :name, @by nvarchar(200) = :by, @reason nvarchar(1000) = :reason;
+INSERT INTO {pauses} (Name, PausedAt, PausedBy, Reason)
+SELECT @name, SYSUTCDATETIME(), @by, @reason
+WHERE NOT EXISTS (SELECT 1 FROM {pauses} WITH (UPDLOCK, HOLDLOCK) WHERE Name = @name);
+SELECT @@ROWCOUNT;
+
+-- name: pause_remove
+-- Resumes what was paused; touches no row when it was not. Locks: the row.
+DELETE FROM {pauses} WHERE Name = :name;
+SELECT @@ROWCOUNT;
+
+-- name: pause_list
+-- Everything that is paused, with the milliseconds since then on the database's clock. Locks: shared while it reads.
+SELECT Name, DATEDIFF_BIG(millisecond, PausedAt, SYSUTCDATETIME()), PausedBy, Reason
+FROM {pauses}
+ORDER BY Name
+
+-- name: failure_record
+-- Counts one more failed attempt in a row and returns how many there are. The range lock keeps two processes from
+-- inserting at once. Locks: the key range of the queue.
+DECLARE @queue nvarchar(400) = :queue, @error nvarchar(2000) = :error;
+UPDATE {failures} WITH (UPDLOCK, HOLDLOCK)
+SET Failures = Failures + 1, LastError = @error
+WHERE Queue = @queue;
+IF @@ROWCOUNT = 0
+    INSERT INTO {failures} (Queue, Failures, Since, LastError) VALUES (@queue, 1, SYSUTCDATETIME(), @error);
+SELECT Failures FROM {failures} WHERE Queue = @queue;
+
+-- name: failure_clear
+-- Deletes the failures of a queue that works again. Locks: the queue's row.
+DELETE FROM {failures} WHERE Queue = :queue;
+SELECT @@ROWCOUNT;
+
+-- name: failure_list
+-- Queues whose batches fail, with the milliseconds since the first failure on the database's clock. Locks: shared while
+-- it reads.
+SELECT Queue, Failures, DATEDIFF_BIG(millisecond, Since, SYSUTCDATETIME()), LastError
+FROM {failures}
+ORDER BY Queue

@@ -1,2 +1,0 @@
--- What tasks reported of the parts that they read, by number. Parameters: claim id, task.
-SELECT Pile, Body FROM {outbox} WHERE ClaimId = CAST(? AS uniqueidentifier) AND Task = ?

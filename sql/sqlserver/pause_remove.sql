@@ -1,3 +1,0 @@
--- Resume what was paused; touches no row when it was not. Parameter: name.
-DELETE FROM {pauses} WHERE Name = ?;
-SELECT @@ROWCOUNT;

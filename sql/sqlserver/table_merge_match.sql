@@ -1,2 +1,0 @@
--- Part of a merge: one column of the key.
-{column} = {mark}
