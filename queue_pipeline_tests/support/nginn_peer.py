@@ -88,7 +88,7 @@ _CLEAN_UP = {
 _INSERT = (
     "INSERT INTO {queue} (from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time,"
     " error_info, correlation_id, label, msg_text, msg_headers, unique_id)"
-    " VALUES (:sender, :endpoint, 'I', {now}, NULL, 0, :due, NULL, NULL, 'Shop.Order', :body, '', :unique_id)"
+    " VALUES (:sender, :endpoint, 'I', {now}, NULL, 0, :due, NULL, NULL, 'Shop.Order', :text, '', :unique_id)"
 )
 
 
@@ -201,7 +201,7 @@ class Peer:
                 body = json.dumps({"$type": TYPE, "n": number}, separators=(",", ":"))
                 due = self._time(first + timedelta(seconds=apart_seconds * place))
                 values = {"sender": "sql://shop/Shop", "endpoint": self._endpoint, "unique_id": f"{number:032x}"}
-                transaction.execute(command, **values, due=due, body=body)
+                transaction.execute(command, **values, due=due, text=body)
 
     def ready(self) -> int:
         """How many messages wait for a reader."""
