@@ -172,9 +172,14 @@ class Cursor:
 
 class Connection:
     autocommit = False
+    driver = "libmsodbcsql-18.6.so.1.1"
 
     def __init__(self, heard: list) -> None:
         self.heard = heard
+
+    def getinfo(self, number: int) -> str:
+        assert number == pyodbc.SQL_DRIVER_NAME
+        return self.driver
 
     def cursor(self) -> Cursor:
         return Cursor(self.heard)
@@ -209,6 +214,14 @@ def send(database: Database) -> Command:
     return database.dialect.statement(
         "nservicebus/queue.send", queue=queue, **database.dialect.optional_columns(frozenset())
     )
+
+
+def test_freetds_is_told_no_types(sqlserver, heard, monkeypatch):
+    """It takes a length of 0 at its word, and would store nothing."""
+    monkeypatch.setattr(Connection, "driver", "libtdsodbc.so")
+    with sqlserver.transaction() as transaction:
+        transaction.insert(send(sqlserver), [row(1)])
+    assert heard[0][2] == []
 
 
 def test_types_of_sql_server_are_declared_so_that_lengths_change_no_plan(sqlserver, heard):

@@ -33,6 +33,9 @@ class Driver:
         """The types that the driver must be told, by the name of a value; SQLAlchemy tells none of a `text()`."""
         return {}
 
+    def declare(self, connection: Any, cursor: Any, sizes: list[Size | None]) -> None:
+        """Tell the driver the types of a statement's values, in their order."""
+
     def start(self, connection: Any) -> None:
         """Set up a new connection of the driver's."""
 
@@ -122,6 +125,13 @@ class SqlServerDriver(Driver):
         long_text = (pyodbc.SQL_WVARCHAR, 0, 0)
         return {"headers": long_text, "body": (pyodbc.SQL_VARBINARY, 0, 0), "state": long_text}
 
+    def declare(self, connection: Any, cursor: Any, sizes: list[Size | None]) -> None:
+        """Not to FreeTDS, which takes a length of 0 at its word and stores nothing."""
+        import pyodbc
+
+        if "tdsodbc" not in str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)).lower():
+            cursor.setinputsizes(sizes)
+
     def insert(
         self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Mapping[str, Any]
     ) -> None:
@@ -135,7 +145,7 @@ class SqlServerDriver(Driver):
             text, order = transaction.compiled(command.repeated(len(part)), values)
             with transaction.raw(command) as connection:
                 cursor = connection.cursor()
-                cursor.setinputsizes([sizes.get(name.rpartition("_")[0]) for name in order])
+                self.declare(connection, cursor, [sizes.get(name.rpartition("_")[0]) for name in order])
                 cursor.execute(text, [values[name] for name in order])
                 while cursor.nextset():
                     pass

@@ -96,7 +96,7 @@ class Transaction:
         if not sizes.keys().isdisjoint(values):
             text, order = self.compiled(command)
             with self.raw(command) as connection, contextlib.closing(connection.cursor()) as cursor:
-                cursor.setinputsizes([sizes.get(name) for name in order])
+                self._database.driver.declare(connection, cursor, [sizes.get(name) for name in order])
                 cursor.execute(text, [values[name] for name in order])
                 return _read(cursor)
         with self._errors(command):
