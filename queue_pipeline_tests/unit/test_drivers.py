@@ -125,7 +125,7 @@ def test_an_error_while_rows_are_made_undoes_those_that_were_written(sqlite):
 
 def test_only_psycopg_copies(sqlite):
     assert [name for name, driver in DRIVERS.items() if driver.copies] == [("postgresql", "psycopg")]
-    with sqlite.transaction() as transaction, pytest.raises(NotImplementedError, match="no COPY"):
+    with sqlite.transaction() as transaction, pytest.raises(TypeError, match="no COPY"):
         transaction.copy(Command("COPY t FROM STDIN"), [], [])
 
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from queue_pipeline.transport.database.statements import value_names
+from queue_pipeline.transport.database.statements import VALUE, value_names
 
 _ESCAPED = re.compile(r"\\(?=:)")
-_VALUE = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")
 _KEPT = 1_000
 
 
@@ -33,7 +32,7 @@ class Command:
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Refuse values that the statement does not have, and a statement without one of its values."""
-        wanted = _names(self.text)
+        wanted = value_names(self.text)
         if wanted != values.keys():
             missing, more = sorted(wanted - values.keys()), sorted(values.keys() - wanted)
             where = self.section or self.text[:200]
@@ -51,18 +50,13 @@ class Command:
     @property
     def row_values(self) -> tuple[str, ...]:
         """The names of the values of a row, in their order."""
-        return tuple(_VALUE.findall(_cut(self.text)[1]))
-
-
-@functools.lru_cache(maxsize=_KEPT)
-def _names(text: str) -> frozenset[str]:
-    return value_names(text)
+        return tuple(VALUE.findall(_cut(self.text)[1]))
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def _repeated(text: str, rows: int) -> str:
     head, row, tail = _cut(text)
-    return head + ",\n".join(_VALUE.sub(rf":\1_{number}", row) for number in range(rows)) + tail
+    return head + ",\n".join(VALUE.sub(rf":\1_{number}", row) for number in range(rows)) + tail
 
 
 def _cut(text: str) -> tuple[str, str, str]:

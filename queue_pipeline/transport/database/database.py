@@ -29,7 +29,6 @@ from queue_pipeline.transport.errors import (
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, TextClause
-    from sqlalchemy.engine import ExceptionContext
 
     from queue_pipeline.transport.addressing import QueueTable
     from queue_pipeline.transport.database.drivers import Driver
@@ -39,7 +38,6 @@ T = TypeVar("T")
 TRIES = 6
 _VICTIM_BACKOFF = Backoff(first=0.02, longest=1.0)
 _KEPT_STATEMENTS = 1_000
-_CURRENT = "queue_pipeline.transaction"
 # The words of libpq and of Microsoft's driver, which come under the state of a server that cannot be reached.
 _BAD_OPTION = re.compile(
     r"invalid \S+ value|invalid integer value|bad value for |invalid port number|unrecognized configuration parameter|"
@@ -73,6 +71,8 @@ class Shapes:
         if known is None:
             rows = transaction.rows(dialect.statement("schema.columns", queue=queue))
             if not rows:
+                # As where the server itself finds that the table is missing.
+                transaction.doom()
                 raise QueueNotFoundError(queue.canonical)
             known = {str(name).lower(): str(kind).lower() for name, kind, *_ in rows}
             self._types[queue.qualified] = known
@@ -111,15 +111,12 @@ class Database:
     def engine(self) -> Engine:
         """SQLAlchemy's engine."""
         if self._engine is None:
-            from sqlalchemy import event
-
             from queue_pipeline.transport.database.engine import open_engine, prepare
 
             with self._lock:
                 if self._engine is None:
                     engine = self._given if self._given is not None else open_engine(self.url)
                     prepare(engine, self.dialect, _driver_of(engine), is_own=self.is_own)
-                    event.listen(engine, "handle_error", _doom)
                     self._engine = engine
         return self._engine
 
@@ -147,9 +144,11 @@ class Database:
     @contextlib.contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[Transaction]:
         """A transaction at READ COMMITTED: committed when the block ends, rolled back when it raises."""
+        from queue_pipeline.transport.database.engine import CURRENT
+
         connection = self._connect()
         try:
-            transaction = self._begin(connection, write=write)
+            transaction = connection.info[CURRENT] = self._begin(connection, write=write)
             try:
                 yield transaction
             except BaseException:
@@ -165,7 +164,7 @@ class Database:
         finally:
             with contextlib.suppress(*self.driver_errors):
                 if not connection.closed and not connection.invalidated:
-                    connection.info.pop(_CURRENT, None)
+                    connection.info.pop(CURRENT, None)
                 connection.close()
 
     def run(self, work: Callable[[Transaction], T], *, write: bool = True) -> T:
@@ -184,6 +183,8 @@ class Database:
         """A connection as a transaction: one that was handed out here, or the caller's own, which only it ends."""
         from sqlalchemy import Connection
 
+        from queue_pipeline.transport.database.engine import transaction_on
+
         if not isinstance(connection, Connection):
             raise ConfigurationError(
                 f"a {type(connection).__name__} cannot be joined; give a connection of SQLAlchemy's "
@@ -200,9 +201,8 @@ class Database:
                 f"{ours.name}+{ours.driver}; give the transport the engine that the connection is of"
             )
         try:
-            current = connection.info.get(_CURRENT)
-            if current is not None and current.connection is connection:
-                return current  # type: ignore[no-any-return]
+            if (current := transaction_on(connection)) is not None:
+                return current
             self._check_level(connection)
         except self.driver_errors as error:
             original = unwrapped(error)
@@ -275,9 +275,7 @@ class Database:
             self.dialect.begin(connection, write=write)
         except self.driver_errors as error:
             raise self.translate(unwrapped(error)) from error
-        transaction = Transaction(self, connection)
-        connection.info[_CURRENT] = transaction
-        return transaction
+        return Transaction(self, connection)
 
     def _check_level(self, connection: Connection) -> None:
         """Refuse a connection on which statements commit by themselves, or do not see each other's commits."""
@@ -328,20 +326,6 @@ class Database:
 
 def _setting(database: str | URL | None) -> URL:
     return default_database_url() if database is None else database_url(database)
-
-
-def _doom(context: ExceptionContext) -> None:
-    """A failed statement dooms the transaction, also where the server would go on, but for one in a savepoint.
-
-    PostgreSQL and SQL Server end the transaction themselves. SQLite undoes the statement alone, and would commit the
-    rest of the caller's work without it.
-    """
-    connection = context.connection
-    if connection is None or connection.closed or connection.invalidated or connection.in_nested_transaction():
-        return
-    current = connection.info.get(_CURRENT)
-    if current is not None and current.connection is connection:
-        current.doomed = True
 
 
 def _driver_of(engine: Engine) -> Driver:

@@ -30,18 +30,16 @@ class Driver:
 
     @property
     def sizes(self) -> Mapping[str, Size]:
-        """The types that the driver must be told, by the name of a value; SQLAlchemy tells none of a `text()`."""
+        """The types to declare, by the name of a value; SQLAlchemy declares none for a `text()`."""
         return {}
 
     def declare(self, connection: Any, cursor: Any, sizes: list[Size | None]) -> None:
-        """Tell the driver the types of a statement's values, in their order."""
+        """Declare the types of a statement's values, in their order."""
 
     def start(self, connection: Any) -> None:
         """Set up a new connection of the driver's."""
 
-    def insert(
-        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Mapping[str, Any]
-    ) -> None:
+    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Values) -> None:
         """Write many messages; `common` are values that are the same for all rows."""
         for part in chunks(rows, self.rows_per_insert, BYTES_PER_INSERT):
             many = command.repeated(len(part))
@@ -51,11 +49,9 @@ class Driver:
         """The rows of a statement that reads many messages."""
         return transaction.rows(command, **values)
 
-    def copy(
-        self, transaction: Transaction, command: Command, types: Sequence[str], rows: Iterable[Sequence[Any]]
-    ) -> None:
+    def copy(self, transaction: Transaction, command: Command, types: Sequence[str], rows: Iterable[RowValues]) -> None:
         """Write rows by a binary COPY; `types` are those of the columns."""
-        raise NotImplementedError(f"{type(self).__name__} has no COPY")
+        raise TypeError(f"{type(self).__name__} writes no COPY; ask `copies` first")
 
 
 class PsycopgDriver(Driver):
@@ -77,9 +73,7 @@ class PsycopgDriver(Driver):
         with transaction.raw(command) as connection, connection.cursor(binary=True) as cursor:
             return list(cursor.execute(text, dict(values)))
 
-    def copy(
-        self, transaction: Transaction, command: Command, types: Sequence[str], rows: Iterable[Sequence[Any]]
-    ) -> None:
+    def copy(self, transaction: Transaction, command: Command, types: Sequence[str], rows: Iterable[RowValues]) -> None:
         """psycopg's own rows."""
         with transaction.raw(command) as connection, connection.cursor() as cursor, cursor.copy(command.script) as copy:
             copy.set_types(types)
@@ -92,9 +86,7 @@ class SqliteDriver(Driver):
 
     values_per_statement: ClassVar[int] = 32_766
 
-    def insert(
-        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Mapping[str, Any]
-    ) -> None:
+    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Values) -> None:
         """In the order of the statement's values."""
         text, order = transaction.compiled(command)
         command.check({**dict.fromkeys(name for name in order if name in Row._fields), **common})
@@ -132,9 +124,7 @@ class SqlServerDriver(Driver):
         if "tdsodbc" not in str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)).lower():
             cursor.setinputsizes(sizes)
 
-    def insert(
-        self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Mapping[str, Any]
-    ) -> None:
+    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Values) -> None:
         """As many rows as the server's limit of values allows."""
         import pyodbc
 
@@ -166,7 +156,7 @@ def chunks(rows: Iterable[Row], most_rows: int, most_bytes: int) -> Iterator[lis
         yield part
 
 
-def _values(command: Command, rows: Sequence[Row], common: Mapping[str, Any]) -> dict[str, Any]:
+def _values(command: Command, rows: Sequence[Row], common: Values) -> dict[str, Any]:
     """The values of a repeated insert; common ones that stand in the row are repeated, too."""
     names = command.row_values
     values = {name: value for name, value in common.items() if name not in names}

@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import URL, Engine, Pool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event
 from sqlalchemy.dialects import registry
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -21,6 +21,7 @@ from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavaila
 if TYPE_CHECKING:
     from queue_pipeline.transport.database.dialect import Dialect
     from queue_pipeline.transport.database.drivers import Driver
+    from queue_pipeline.transport.database.transaction import Transaction
 
 IDLE_CONNECTIONS = 8
 LOGIN_TIMEOUT_SECONDS = 15
@@ -28,6 +29,7 @@ BUSY_TIMEOUT_SECONDS = 30.0
 NEEDED_LEVEL = "READ COMMITTED"
 AUTOCOMMIT = "AUTOCOMMIT"
 _UNKNOWN = "an unknown level"
+CURRENT = "queue_pipeline.transaction"
 _STARTED = "queue_pipeline.session"
 _CONNECT_OPTIONS: dict[str, dict[str, Any]] = {
     "sqlite": {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
@@ -102,12 +104,28 @@ def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -
         if isinstance(context.sqlalchemy_exception, DBAPIError):
             lost = dialect.fault(context.original_exception) is Fault.CONNECTION
             context.is_disconnect = context.is_disconnect or lost
+        # PostgreSQL and SQL Server end the transaction by themselves. SQLite undoes the statement alone, and would
+        # commit the rest of the caller's work without it.
+        if context.connection is not None and (current := transaction_on(context.connection)) is not None:
+            current.doom()
 
     _open.add(engine)
     if engine.pool not in _prepared:
         _prepared.add(engine.pool)
         event.listen(engine, "checkout", start)
         event.listen(engine, "handle_error", notice)
+
+
+def transaction_on(connection: Connection) -> Transaction | None:
+    """The transaction of ours that was begun on a connection, if there is one."""
+    if connection.closed or connection.invalidated:
+        return None
+    try:
+        current: Transaction | None = connection.info.get(CURRENT)
+    except NotImplementedError:
+        # SQLAlchemy asks a new server about itself on a connection of its own, which has no such thing.
+        return None
+    return current if current is not None and current.connection is connection else None
 
 
 def isolation_level(engine: Engine, connection: Any) -> Any:

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _SECTION = "-- name: "
-_VALUE = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")
+VALUE = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")
+"""A value in a statement, by the rule of `text()`."""
+_KEPT_STATEMENTS = 1_000
 
 
 class Section(NamedTuple):
@@ -59,9 +61,10 @@ def braces(dialect: str, name: str) -> frozenset[str]:
     return frozenset(field for _, field, _, _ in parsed if field)
 
 
+@functools.lru_cache(maxsize=_KEPT_STATEMENTS)
 def value_names(text: str) -> frozenset[str]:
     """The names of the values that a statement binds, as `text()` finds them."""
-    return frozenset(_VALUE.findall(text))
+    return frozenset(VALUE.findall(text))
 
 
 def numbered_values(name: str, values: Iterable[Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Transaction:
-    """Statements on one connection, committed or rolled back together by whoever opened it."""
+    """Statements on one connection, committed or rolled back together by the code that opened it."""
 
     def __init__(self, database: Database, connection: Connection) -> None:
         self._database = database
@@ -31,6 +31,10 @@ class Transaction:
     def is_current(self) -> bool:
         """Whether the connection is still in the transaction that was begun, and not in a later one."""
         return not self.connection.invalidated and self.connection.get_transaction() is self._begun
+
+    def doom(self) -> None:
+        """Let nothing of it be committed; a savepoint of the caller's can undo what failed in it."""
+        self.doomed = self.doomed or not self.connection.in_nested_transaction()
 
     def rows(self, command: Command, /, **values: Any) -> list[Any]:
         """Run a statement and return the rows of its first result, with every result read to the end.
@@ -115,8 +119,7 @@ class Transaction:
             yield
         except self._database.driver_errors as error:
             original = unwrapped(error)
-            # The caller's savepoint can undo what failed in it.
-            self.doomed = self.doomed or not self.connection.in_nested_transaction()
+            self.doom()
             self._database.shapes.forget_if_changed(original)
             self._database.notice_loss(self.connection, original)
             raise self._database.translate(original, command.queue, command.table) from error
