@@ -407,7 +407,7 @@ SETTINGS = {
         "SHOW transaction_isolation": "read committed",
     },
     "sqlite": {"PRAGMA journal_mode": "wal", "PRAGMA synchronous": 2},
-    "sqlserver": {"SELECT @@OPTIONS & 512": 512, "SELECT @@OPTIONS & 16384": 16384},
+    "sqlserver": {"SELECT @@LOCK_TIMEOUT": 30000, "SELECT @@OPTIONS & 16384": 16384},
 }
 
 

@@ -147,8 +147,9 @@ class Cursor:
     description = None
     rowcount = -1
 
-    def __init__(self, heard: list) -> None:
-        self.heard = heard
+    def __init__(self, connection: "Connection") -> None:
+        self.connection = connection
+        self.heard = connection.heard
         self.sizes: list = []
 
     def setinputsizes(self, sizes: list) -> None:
@@ -182,7 +183,7 @@ class Connection:
         return self.driver
 
     def cursor(self) -> Cursor:
-        return Cursor(self.heard)
+        return Cursor(self)
 
     def commit(self) -> None:
         self.heard.append(("COMMIT", [], []))

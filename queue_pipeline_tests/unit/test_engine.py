@@ -8,6 +8,7 @@ import weakref
 
 import pytest
 from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
 
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.engine import IDLE_CONNECTIONS
@@ -202,3 +203,17 @@ def test_threads_share_the_engine_without_sharing_a_connection(watched):
         thread.join()
     assert shared == []
     assert len(watched.opened) <= 6
+
+
+def test_a_question_of_sqlalchemys_that_the_server_refuses_breaks_no_engine(watched, monkeypatch):
+    """It asks a new server about itself before anybody has a connection, and ignores what is refused."""
+    refused = []
+
+    def ask(connection):
+        with pytest.raises(OperationalError):
+            connection.exec_driver_sql("SELECT nonsense FROM nowhere")
+        refused.append(connection)
+
+    monkeypatch.setattr(watched.engine.dialect, "initialize", ask)
+    watched.used()
+    assert len(refused) == 1

@@ -1,12 +1,11 @@
 -- name: open
 -- Runs once on every new connection. READ COMMITTED: READPAST is refused at SNAPSHOT and SERIALIZABLE, and a pooled
 -- connection keeps what its last user set. XACT_ABORT ON: any error ends the whole transaction, so that no half-done
--- work can be committed later. NOCOUNT ON: no row-count messages between results; statements that need a count select
--- @@ROWCOUNT. LOCK_TIMEOUT: a table that somebody locks for long is an error (1222), which is tried again, and no hang.
+-- work can be committed later. LOCK_TIMEOUT: a table that somebody locks for long is an error (1222), which is tried
+-- again, and no hang. NOCOUNT stays off: a caller's ORM counts the rows that its statements changed.
 -- Locks: none.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET XACT_ABORT ON;
-SET NOCOUNT ON;
 SET LOCK_TIMEOUT 30000;
 
 -- name: catalog

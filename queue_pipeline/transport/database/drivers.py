@@ -28,22 +28,20 @@ class Driver:
     rows_per_insert: ClassVar[int] = 200
     values_per_statement: ClassVar[int] = 32_767
 
-    @property
-    def sizes(self) -> Mapping[str, Size]:
-        """The types to declare, by the name of a value; SQLAlchemy declares none for a `text()`."""
-        return {}
+    takes_batches: ClassVar[bool] = False
+    """Whether a statement may be several, with counts before the rows, and types of values are declared."""
 
-    def declare(self, connection: Any, cursor: Any, sizes: list[Size | None]) -> None:
-        """Declare the types of a statement's values, in their order."""
+    def declare(self, cursor: Any, names: Sequence[str]) -> None:
+        """Declare the types of a statement's values, which are named in their order."""
 
     def start(self, connection: Any) -> None:
         """Set up a new connection of the driver's."""
 
     def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Values) -> None:
         """Write many messages; `common` are values that are the same for all rows."""
-        for part in chunks(rows, self.rows_per_insert, BYTES_PER_INSERT):
-            many = command.repeated(len(part))
-            transaction.execute(many, **_values(command, part, common))
+        most = min(self.rows_per_insert, (self.values_per_statement - len(common)) // len(command.row_values))
+        for part in chunks(rows, most, BYTES_PER_INSERT):
+            transaction.execute(command.repeated(len(part)), **_values(command, part, common))
 
     def read(self, transaction: Transaction, command: Command, values: Values) -> Sequence[RowValues]:
         """The rows of a statement that reads many messages."""
@@ -105,41 +103,36 @@ class SqliteDriver(Driver):
 class SqlServerDriver(Driver):
     """Types are declared: long values arrive as nvarchar(max) and varbinary(max), and a statement keeps its plan."""
 
+    takes_batches: ClassVar[bool] = True
     rows_per_insert: ClassVar[int] = 500
     # The server refuses more than 2,100.
     values_per_statement: ClassVar[int] = 2_000
 
+    def declare(self, cursor: Any, names: Sequence[str]) -> None:
+        """Not to FreeTDS, which takes a length of 0 at its word and stores nothing."""
+        import pyodbc
+
+        if "tdsodbc" not in str(cursor.connection.getinfo(pyodbc.SQL_DRIVER_NAME)).lower():
+            cursor.setinputsizes([self._size(name) for name in names])
+
+    def _size(self, name: str) -> Size | None:
+        column, _, row = name.rpartition("_")
+        return self._sizes_of_rows.get(column) if row.isdigit() else self._sizes.get(name)
+
     @functools.cached_property
-    def sizes(self) -> Mapping[str, Size]:
+    def _sizes(self) -> Mapping[str, Size]:
         """A length of 0 is `max`; undeclared, a long value would be `ntext` or `image`."""
         import pyodbc
 
         long_text = (pyodbc.SQL_WVARCHAR, 0, 0)
         return {"headers": long_text, "body": (pyodbc.SQL_VARBINARY, 0, 0), "state": long_text}
 
-    def declare(self, connection: Any, cursor: Any, sizes: list[Size | None]) -> None:
-        """Not to FreeTDS, which takes a length of 0 at its word and stores nothing."""
+    @functools.cached_property
+    def _sizes_of_rows(self) -> Mapping[str, Size]:
+        """Of the values of an insert of many rows, which are numbered."""
         import pyodbc
 
-        if "tdsodbc" not in str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)).lower():
-            cursor.setinputsizes(sizes)
-
-    def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Values) -> None:
-        """As many rows as the server's limit of values allows."""
-        import pyodbc
-
-        sizes = {**self.sizes, "id": (pyodbc.SQL_WVARCHAR, 36, 0), "milliseconds": (pyodbc.SQL_BIGINT, 0, 0)}
-        most = min(self.rows_per_insert, (self.values_per_statement - len(common)) // len(command.row_values))
-        for part in chunks(rows, most, BYTES_PER_INSERT):
-            values = _values(command, part, common)
-            text, order = transaction.compiled(command.repeated(len(part)), values)
-            with transaction.raw(command) as connection:
-                cursor = connection.cursor()
-                self.declare(connection, cursor, [sizes.get(name.rpartition("_")[0]) for name in order])
-                cursor.execute(text, [values[name] for name in order])
-                while cursor.nextset():
-                    pass
-                cursor.close()
+        return {**self._sizes, "id": (pyodbc.SQL_WVARCHAR, 36, 0), "milliseconds": (pyodbc.SQL_BIGINT, 0, 0)}
 
 
 def chunks(rows: Iterable[Row], most_rows: int, most_bytes: int) -> Iterator[list[Row]]:

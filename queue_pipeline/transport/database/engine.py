@@ -16,12 +16,12 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from queue_pipeline.transport.database.faults import Fault, driver_message
 from queue_pipeline.transport.database.odbc_drivers import with_driver
 from queue_pipeline.transport.database.setting import secrets, shown
+from queue_pipeline.transport.database.transaction import BATCH, Transaction
 from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, DriverMissingError
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.database.dialect import Dialect
     from queue_pipeline.transport.database.drivers import Driver
-    from queue_pipeline.transport.database.transaction import Transaction
 
 IDLE_CONNECTIONS = 8
 LOGIN_TIMEOUT_SECONDS = 15
@@ -109,11 +109,23 @@ def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -
         if context.connection is not None and (current := transaction_on(context.connection)) is not None:
             current.doom()
 
+    def run_batch(cursor: Any, statement: str, parameters: Any, context: Any) -> bool:
+        # SQLAlchemy would take the count of the first statement for the result of all of them.
+        if BATCH not in context.execution_options:
+            return False
+        driver.declare(cursor, context.compiled.positiontup or ())
+        cursor.execute(statement, parameters)
+        while cursor.description is None and cursor.nextset():
+            pass
+        return True
+
     _open.add(engine)
     if engine.pool not in _prepared:
         _prepared.add(engine.pool)
         event.listen(engine, "checkout", start)
         event.listen(engine, "handle_error", notice)
+        if driver.takes_batches:
+            event.listen(engine, "do_execute", run_batch)
 
 
 def transaction_on(connection: Connection) -> Transaction | None:

@@ -96,13 +96,6 @@ class Transaction:
 
     def _run(self, command: Command, values: Mapping[str, Any]) -> tuple[list[Any], int]:
         command.check(values)
-        sizes = self._database.driver.sizes
-        if not sizes.keys().isdisjoint(values):
-            text, order = self.compiled(command)
-            with self.raw(command) as connection, contextlib.closing(connection.cursor()) as cursor:
-                self._database.driver.declare(connection, cursor, [sizes.get(name) for name in order])
-                cursor.execute(text, [values[name] for name in order])
-                return _read(cursor)
         with self._errors(command):
             result = self.connection.execute(self._database.clause(command.text), values, execution_options=_OPTIONS)
             if not result.returns_rows:
@@ -125,7 +118,9 @@ class Transaction:
             raise self._database.translate(original, command.queue, command.table) from error
 
 
-_OPTIONS = {"preserve_rowcount": True}
+BATCH = "queue_pipeline_batch"
+"""Marks our statements, which may be several in one."""
+_OPTIONS = {"preserve_rowcount": True, BATCH: True}
 
 
 def _read(cursor: Any) -> tuple[list[Any], int]:
