@@ -87,12 +87,12 @@ def audit_indexes(context: click.Context, queues: tuple[str, ...]) -> None:
     with session.transport() as transport:
         findings = transport.audit_indexes(*queues)
     if session.json:
-        fields = ("queue", "code", "severity", "message", "cost", "mend")
+        fields = ("queue", "code", "severity", "message", "cost", "mend", "section")
         write_json({"findings": [{name: getattr(finding, name) for name in fields} for finding in findings]})
     for finding in () if session.json else findings:
         write_heading(f"{finding.severity}: {finding.message} ({finding.code})")
         mend = [f"    {line}" for line in finding.mend.splitlines()]
-        write_lines(f"  cost: {finding.cost}", "  mend:", *mend, "")
+        write_lines(f"  cost: {finding.cost}", f"  mend ({finding.section}):", *mend, "")
     if not session.json:
         write_lines(count_of(len(findings), "finding") if findings else "no findings")
     if findings:

@@ -39,7 +39,9 @@ def _index_check(queue: str) -> dg.AssetChecksDefinition:
             description=findings[0].message,
             metadata={
                 "findings": len(findings),
-                "mend": dg.MetadataValue.md("\n".join(f"```sql\n{one.mend}\n```" for one in findings if one.mend)),
+                "mend": dg.MetadataValue.md(
+                    "\n".join(f"```sql\n-- {one.section}\n{one.mend}\n```" for one in findings if one.mend)
+                ),
                 "details": dg.MetadataValue.table(rows),
             },
         )

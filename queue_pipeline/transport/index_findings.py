@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 
 from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.dialect import Dialect
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.table_description import TableDescription
@@ -35,6 +36,8 @@ class Finding:
     message: str
     cost: str
     mend: str
+    section: str
+    """Where that SQL stands, with its reason and its locks."""
 
     def __str__(self) -> str:
         """All of it in one line, for a log."""
@@ -126,10 +129,21 @@ def nginn_findings(dialect: Dialect, queue: TableDescription) -> list[Finding]:
     if queue.index_on("subqueue"):
         return []
     index = dialect.quote(f"IDX_{queue.table.table}_subqueue_retry_time")
-    mend = dialect.statement("audit.fix_subqueue_index", queue=queue.table, index=index).script
+    mend = dialect.statement("audit.fix_subqueue_index", queue=queue.table, index=index)
     message = f"queue {queue.table}: index {index} on subqueue of {queue.table.qualified} is missing"
     cost = "every receive and every peek reads all messages, processed ones included"
-    return [Finding(queue.table.canonical, "missing_subqueue_index", Severity.WARNING, message, cost, mend)]
+    return [_finding(queue, "missing_subqueue_index", message, cost, mend)]
+
+
+def _finding(
+    queue: TableDescription,
+    code: str,
+    message: str,
+    cost: str,
+    mend: Command,
+    severity: Severity = Severity.WARNING,
+) -> Finding:
+    return Finding(queue.table.canonical, code, severity, message, cost, mend.script, mend.section or "")
 
 
 class Judge:
@@ -165,7 +179,8 @@ class Judge:
         index = self._free_name(described, column)
         # Only SQL Server has named clustered indexes; a table that has one on another column keeps it.
         beside = "_beside" if any(i.clustered and i.name for i in described.indexes) else ""
-        yield self._finding(
+        yield _finding(
+            self._queue,
             f"missing_{rule.name}_index",
             f"queue {self._queue.table}: index {index} on {column} of {described.table.qualified} is missing",
             rule.cost,
@@ -183,7 +198,8 @@ class Judge:
             if found == rule.expected or found in rule.accepted:
                 continue
             name = "row_version" if column == self._row_version else column
-            yield self._finding(
+            yield _finding(
+                self._queue,
                 rule.codes.get(found, "wrong_column_type"),
                 f"queue {queue.table}: column {column} is {found or 'untyped'} and should be {rule.expected}",
                 rule.cost,
@@ -207,7 +223,8 @@ class Judge:
         last = sequence.last if sequence is not None else None
         used = "an unknown part" if last is None else f"{100 * last // limit} %"
         alarming = last is not None and last >= SEQUENCE_ALARM * limit
-        yield self._finding(
+        yield _finding(
+            self._queue,
             "short_sequence",
             f"queue {queue.table}: its sequence ends at {limit:,}, and {used} of that is used",
             "every send fails for good when it is used up",
@@ -224,7 +241,8 @@ class Judge:
         where = f"queue {self._queue.table}: {table.qualified} has {pages}"
         if size.mostly_dead:
             if not size.vacuumed_lately:
-                yield self._finding(
+                yield _finding(
+                    self._queue,
                     "dead_rows",
                     f"{where} and {size.dead_rows:,} dead ones",
                     "every receive walks over the dead rows until they are vacuumed",
@@ -234,7 +252,8 @@ class Judge:
         # PostgreSQL receives by an index, past the empty pages; SQL Server scans its heaps time and again.
         scans = self._dialect.reads_heaps
         cost = "receive and peek read all of them" if scans else "they take room, and a scan reads all of them"
-        yield self._finding(
+        yield _finding(
+            self._queue,
             "page_bloat",
             where,
             f"{cost} (mending locks the table while it runs)",
@@ -242,12 +261,8 @@ class Judge:
             Severity.WARNING if scans else Severity.INFO,
         )
 
-    def _finding(self, code: str, message: str, cost: str, mend: str, severity: Severity = Severity.WARNING) -> Finding:
-        return Finding(self._queue.table.canonical, code, severity, message, cost, mend)
-
-    def _mend(self, name: str, queue: QueueTable | None = None, **names: QueueTable | str) -> str:
-        table = queue or self._queue.table
-        return self._dialect.statement(f"audit.fix_{name}", queue=table, **names).script
+    def _mend(self, name: str, queue: QueueTable | None = None, **names: QueueTable | str) -> Command:
+        return self._dialect.statement(f"audit.fix_{name}", queue=queue or self._queue.table, **names)
 
     def _usual_name(self, described: TableDescription, column: str) -> str:
         """The name that the installer gives an index."""

@@ -176,7 +176,7 @@ def test_a_missing_index_is_a_finding_with_its_cost_and_its_cure(cli: CommandLin
     found = cli("audit-indexes", "orders", "--json")
     assert (found.code, found.err) == (1, "")
     (finding,) = json.loads(found.out)["findings"]
-    assert all(finding[field] for field in ("queue", "code", "severity", "message", "cost", "mend"))
+    assert all(finding[field] for field in ("queue", "code", "severity", "message", "cost", "mend", "section"))
     told = cli("audit-indexes")
     assert told.code == 1
     assert finding["message"] in told.out and finding["cost"] in told.out
