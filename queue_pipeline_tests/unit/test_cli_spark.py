@@ -91,6 +91,17 @@ def test_commands_that_need_neither_load_neither_dagster_nor_spark(tmp_path: Pat
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.parametrize("line", ["--help", "errors retry --help"])
+def test_help_loads_no_driver(line: str) -> None:
+    look = (
+        f"import sys; from queue_pipeline.cli import main; code = main({line.split()!r}); "
+        "heavy = {'sqlalchemy', 'psycopg', 'pyodbc'} & set(sys.modules); "
+        "sys.exit(f'{code} {heavy}' if code or heavy else 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_a_group_without_a_command_shows_its_help() -> None:
     for group in ("spark", "example"):
         shown = run(group)
