@@ -25,8 +25,8 @@ from queue_pipeline_tests.support.backends import (
     chosen_driver,
     postgresql_names,
 )
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.spark import private_spark
+from tools.postgres_cluster import PostgresCluster
 
 _numbers = itertools.count(1)
 

@@ -11,8 +11,8 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.acceptance.shop import Shop
 from queue_pipeline_tests.support.command_line import environment
 from queue_pipeline_tests.support.dagster_processes import START_SECONDS, Dagster, dagster_processes
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.waiting import eventually
+from tools.postgres_cluster import PostgresCluster
 
 DATABASE = "acceptance"
 

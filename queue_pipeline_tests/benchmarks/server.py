@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
+from tools.postgres_cluster import PostgresCluster
 
 SETTINGS = {
     "shared_buffers": "160MB",

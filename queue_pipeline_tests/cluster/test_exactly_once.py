@@ -16,9 +16,9 @@ from queue_pipeline.example.orders import random_seed
 from queue_pipeline.example.samples import samples
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.support.cluster_run import WAIT, ClusterRun, cluster_run
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.waiting import eventually
 from tools.cluster.standalone import StandaloneCluster
+from tools.postgres_cluster import PostgresCluster
 
 ORDERS = int(os.environ.get("QUEUE_PIPELINE_TEST_ORDERS", "60000"))
 """As many as fit into a quick suite; it has been run with 200,000, and takes three minutes longer then."""

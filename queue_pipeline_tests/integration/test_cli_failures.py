@@ -10,7 +10,7 @@ from queue_pipeline.transport.errors import DatabaseUnavailableError
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import PYODBC, Backend
 from queue_pipeline_tests.support.command_line import CommandLine, run
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
+from tools.postgres_cluster import PostgresCluster
 
 WRONG = "wr0ng/p@ss:word"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine, run
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
+from tools.postgres_cluster import PostgresCluster
 
 
 def test_the_script_runs_on_postgresql(postgresql: Backend, postgres: PostgresCluster) -> None:

@@ -32,7 +32,7 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
 )
 from queue_pipeline_tests.support.backends import PSYCOPG, PYODBC, run_sql
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
+from tools.postgres_cluster import PostgresCluster
 
 
 @pytest.fixture(params=[PSYCOPG, PYODBC])

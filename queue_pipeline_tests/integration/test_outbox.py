@@ -10,8 +10,8 @@ from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, StagedLostError
 from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline_tests.support.backends import chosen_driver
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster
 from queue_pipeline_tests.support.waiting import eventually
+from tools.postgres_cluster import PostgresCluster
 
 
 @pytest.fixture

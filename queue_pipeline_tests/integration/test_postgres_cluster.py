@@ -9,7 +9,7 @@ from shutil import rmtree
 
 import pytest
 
-from queue_pipeline_tests.support.postgres_cluster import PostgresCluster, PostgresClusterError, find_binaries
+from tools.postgres_cluster import PostgresCluster, PostgresClusterError, find_binaries
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_is_gone_after_close() -> None:
 
 def test_is_gone_when_the_process_that_started_it_is_killed() -> None:
     program = (
-        "from queue_pipeline_tests.support.postgres_cluster import PostgresCluster\n"
+        "from tools.postgres_cluster import PostgresCluster\n"
         "import time\n"
         "cluster = PostgresCluster()\n"
         "cluster.start()\n"

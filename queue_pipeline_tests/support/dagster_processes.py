@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from queue_pipeline_tests.support.postgres_cluster import free_port
 from queue_pipeline_tests.support.waiting import eventually
+from tools.postgres_cluster import free_port
 
 LOCATION = "queue_pipeline"
 MODULE = "queue_pipeline.definitions"

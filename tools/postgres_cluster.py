@@ -1,4 +1,4 @@
-"""A private PostgreSQL cluster for tests and benchmarks, gone when the process that started it is gone."""
+"""A private PostgreSQL cluster for tests, benchmarks and tools, gone when the process that started it is gone."""
 
 from __future__ import annotations
 
