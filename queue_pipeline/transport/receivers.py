@@ -20,6 +20,7 @@ from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError
 
 TRIES = 5
+LONGEST_REASON = 400
 ASK_AGAIN_SECONDS = 1.0
 """How long an owner that got fewer places than it wanted waits before it asks again."""
 
@@ -28,12 +29,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Somebody at work on a queue: with so many places, for so much longer unless it renews them."""
+    """An owner at work on a queue: how many places it has, and for how much longer unless it renews them."""
 
     queue: str
     owner: str
     places: int
     lease_seconds: float
+    since_seconds: float
+    """How long ago it took the first of these places."""
+    ending: str | None = None
+    """Why it takes no further batch; None while it does."""
 
 
 class Receivers:
@@ -81,6 +86,10 @@ class Receivers:
         check_lease(queue.canonical, lease_seconds)
         return self._count("slot_renew", lease=round(lease_seconds * 1000), queue=queue.canonical, owner=owner)
 
+    def end(self, queue: QueueTable, owner: str, reason: str) -> None:
+        """Note that an owner takes no further batch: it says so itself, or is told. The first reason stays."""
+        self._count("slot_end", queue=queue.canonical, owner=owner, reason=reason[:LONGEST_REASON])
+
     def release(self, queue: QueueTable, owner: str, keep: int = 0) -> None:
         """Give back an owner's places, all but so many."""
         self._count("slot_release", queue=queue.canonical, owner=owner, keep=keep)
@@ -98,7 +107,10 @@ class Receivers:
         address = queue.canonical if queue else ""
         command = self._statement("slot_list")
         rows = self._database.run(lambda own: own.rows(command, queue=address), write=False)
-        return [Receiver(queue, owner, places, milliseconds / 1000) for queue, owner, places, milliseconds in rows]
+        return [
+            Receiver(address, owner, places, lease / 1000, max(0.0, since / 1000), ending)
+            for address, owner, places, lease, since, ending in rows
+        ]
 
     def _count(self, name: str, **values: object) -> int:
         command = self._statement(name)
@@ -147,6 +159,21 @@ class Places:
         """Give back all, also those of which it never heard whether it got them: the database may have gone away."""
         with self._lock:
             self._give_back(0)
+
+    def end(self, reason: str) -> None:
+        """Tell others that no further batch is taken in these places, and why."""
+        with self._lock:
+            if not self._held:
+                return
+            try:
+                self._receivers.end(self._queue, self._owner, reason)
+            except QueuePipelineError as error:
+                logger.warning("it could not be noted on the places of %s that they end: %s", self._queue, error)
+
+    def ending(self) -> str | None:
+        """Why no further batch is to be taken, as this owner or another process noted; None if nobody did."""
+        found = (one.ending for one in self._receivers.list(self._queue) if one.owner == self._owner)
+        return next(found, None)
 
     def renew(self) -> None:
         """Hold them for longer. One that was lost meanwhile is not worked in again before it was taken anew."""

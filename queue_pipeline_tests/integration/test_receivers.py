@@ -398,3 +398,41 @@ def test_an_operator_sees_who_is_at_work(backend, transport, orders, take):
     ]
     assert all(0 < each["lease_seconds"] <= LEASE for each in document)
     assert cli("receivers", "returns", "--json").json == {"receivers": []}
+
+
+# --- ending ------------------------------------------------------------------------------------------------
+
+
+def test_an_owner_notes_why_it_takes_no_further_batch_and_the_first_reason_stays(take, transport, orders):
+    take("a", 2, most=3)
+    take("b", 1, most=3)
+    own = Places(transport.receivers, orders, "a", 3, LEASE)
+    own.take(2)
+    assert own.ending() is None
+    transport.receivers.end(orders, "a", "its code changed")
+    own.end("the queue is paused")
+    assert own.ending() == "its code changed"
+    assert [(one.owner, one.places, one.ending) for one in transport.receivers.list(orders)] == [
+        ("a", 2, "its code changed"),
+        ("b", 1, None),
+    ]
+
+
+def test_a_reason_that_is_too_long_is_cut(take, transport, orders):
+    take("a")
+    transport.receivers.end(orders, "a", "x" * 1_000)
+    (receiver,) = transport.receivers.list(orders)
+    assert receiver.ending == "x" * 400
+
+
+def test_a_receiver_is_listed_with_the_time_since_it_took_its_first_place(take, transport, orders, backend):
+    take("a", 1)
+    earlier = {
+        "sqlite": "TakenAt = TakenAt - 90000",
+        "postgresql": "taken_at = taken_at - interval '90 seconds'",
+        "sqlserver": "TakenAt = DATEADD(second, -90, TakenAt)",
+    }[backend.name]
+    backend.sql(transport, f"UPDATE {table_of(transport)} SET {earlier}")
+    take("a", 2)
+    (receiver,) = transport.receivers.list(orders)
+    assert 90 <= receiver.since_seconds < 150

@@ -1,8 +1,8 @@
 -- name: slot_gate
 -- Lets one owner at a time take slots of a queue: two that count at once would both find the last slot free. Renewing,
 -- releasing and claiming do not wait for it. Locks: slot 0 of the queue, until the transaction ends.
-INSERT INTO {receivers} (queue, place, owner, lease_until)
-VALUES (:queue, 0, '', clock_timestamp())
+INSERT INTO {receivers} (queue, place, owner, lease_until, taken_at)
+VALUES (:queue, 0, '', clock_timestamp(), clock_timestamp())
 ON CONFLICT (queue, place) DO UPDATE SET lease_until = excluded.lease_until
 
 -- name: slot_expire
@@ -17,10 +17,10 @@ SELECT place, owner FROM {receivers} WHERE queue = :queue AND place > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the new row.
-INSERT INTO {receivers} (queue, place, owner, lease_until)
+INSERT INTO {receivers} (queue, place, owner, lease_until, taken_at)
 SELECT
     CAST(:queue AS text), CAST(:place AS integer), CAST(:owner AS text),
-    clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond'
+    clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond', clock_timestamp()
 
 -- name: slot_renew
 -- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
@@ -28,6 +28,13 @@ SELECT
 UPDATE {receivers}
 SET lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond'
 WHERE queue = :queue AND place > 0 AND owner = :owner
+
+-- name: slot_end
+-- Notes on the slots of an owner why it takes no further batch; the first reason stays. The owner writes it when it
+-- stops, or another process to make it stop. Locks: the owner's rows.
+UPDATE {receivers}
+SET ending = :reason
+WHERE queue = :queue AND place > 0 AND owner = :owner AND ending IS NULL
 
 -- name: slot_release
 -- Gives back the slots of an owner, except for the first few that it keeps. Locks: the rows it deletes.
@@ -47,11 +54,14 @@ WHERE given_back.queue = held.queue
 DELETE FROM {receivers} WHERE owner = :owner AND place > 0
 
 -- name: slot_list
--- How many slots each owner has in a queue ('' = in all queues), with the rest of the lease in milliseconds on the
--- database's clock. A slot whose lease ran out does not count. Locks: none.
+-- How many slots each owner has in a queue ('' = in all queues), with the milliseconds that are left of its
+-- lease and those since it took the first slot, on the database's clock, and why it takes no further batch, if it
+-- stopped. A slot whose lease ran out does not count. Locks: none.
 SELECT
     queue, owner, CAST(count(*) AS integer),
-    CAST(extract(EPOCH FROM min(lease_until) - clock_timestamp()) * 1000 AS bigint)
+    CAST(extract(EPOCH FROM min(lease_until) - clock_timestamp()) * 1000 AS bigint),
+    CAST(extract(EPOCH FROM clock_timestamp() - min(taken_at)) * 1000 AS bigint),
+    max(ending)
 FROM {receivers}
 WHERE place > 0 AND lease_until > clock_timestamp() AND (CAST(:queue AS text) = '' OR queue = CAST(:queue AS text))
 GROUP BY queue, owner

@@ -69,14 +69,17 @@ CREATE TABLE IF NOT EXISTS {failures} (
 );
 
 -- name: create_receivers
--- Slots in use: a row is a slot, which has room for one batch, with its owner and the end of its lease. Slot 0 of a
--- queue belongs to no owner: a process that takes slots locks that row first, so that only one counts them at a time.
+-- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
+-- and, once the owner takes no further batch, why. Slot 0 of a queue belongs to no owner: a process that takes slots
+-- locks that row first, so that only one counts them at a time.
 -- Locks: the new table.
 CREATE TABLE IF NOT EXISTS {receivers} (
     queue text NOT NULL,
     place integer NOT NULL,
     owner text NOT NULL,
     lease_until timestamptz NOT NULL,
+    taken_at timestamptz NOT NULL,
+    ending text,
     PRIMARY KEY (queue, place)
 );
 

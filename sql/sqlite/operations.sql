@@ -1,8 +1,8 @@
 -- name: slot_gate
 -- Lets one owner at a time take slots of a queue; here a transaction that writes is alone anyway. Locks: the database,
 -- as every write.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil)
-VALUES (:queue, 0, '', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt)
+VALUES (:queue, 0, '', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), 0)
 ON CONFLICT (Queue, Place) DO UPDATE SET LeaseUntil = excluded.LeaseUntil
 
 -- name: slot_expire
@@ -17,8 +17,11 @@ SELECT Place, Owner FROM {receivers} WHERE Queue = :queue AND Place > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the database, as every write.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil)
-VALUES (:queue, :place, :owner, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease)
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt)
+VALUES (
+    :queue, :place, :owner, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease,
+    CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+)
 
 -- name: slot_renew
 -- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
@@ -26,6 +29,14 @@ VALUES (:queue, :place, :owner, CAST((julianday('now') - 2440587.5) * 86400000 A
 UPDATE {receivers}
 SET LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease
 WHERE Queue = :queue AND Place > 0 AND Owner = :owner
+
+-- name: slot_end
+-- Notes on the slots of an owner why it takes no further batch; the first reason stays. The owner writes it when it
+-- stops, or another process to make it stop. Locks: the database,
+-- as every write.
+UPDATE {receivers}
+SET Ending = :reason
+WHERE Queue = :queue AND Place > 0 AND Owner = :owner AND Ending IS NULL
 
 -- name: slot_release
 -- Gives back the slots of an owner, except for the first few that it keeps. Locks: the database, as every write.
@@ -40,9 +51,12 @@ WHERE Queue = :queue AND Place > 0 AND Owner = :owner
 DELETE FROM {receivers} WHERE Owner = :owner AND Place > 0
 
 -- name: slot_list
--- How many slots each owner has in a queue ('' = in all queues), with the rest of the lease in milliseconds on the
--- database's clock. A slot whose lease ran out does not count. Locks: none.
-SELECT Queue, Owner, count(*), min(LeaseUntil) - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+-- How many slots each owner has in a queue ('' = in all queues), with the milliseconds that are left of its
+-- lease and those since it took the first slot, on the database's clock, and why it takes no further batch, if it
+-- stopped. A slot whose lease ran out does not count. Locks: none.
+SELECT
+    Queue, Owner, count(*), min(LeaseUntil) - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
+    CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - min(TakenAt), max(Ending)
 FROM {receivers}
 WHERE Place > 0
     AND LeaseUntil > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)

@@ -70,14 +70,17 @@ CREATE TABLE IF NOT EXISTS {failures} (
 );
 
 -- name: create_receivers
--- Slots in use: a row is a slot, which has room for one batch, with its owner and the end of its lease. Slot 0 of a
--- queue belongs to no owner: a process that takes slots locks that row first, so that only one counts them at a time.
+-- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
+-- and, once the owner takes no further batch, why. Slot 0 of a queue belongs to no owner: a process that takes slots
+-- locks that row first, so that only one counts them at a time.
 -- Times are milliseconds since 1970. Locks: the database, as every write.
 CREATE TABLE IF NOT EXISTS {receivers} (
     Queue TEXT NOT NULL,
     Place INTEGER NOT NULL,
     Owner TEXT NOT NULL,
     LeaseUntil INTEGER NOT NULL,
+    TakenAt INTEGER NOT NULL,
+    Ending TEXT,
     PRIMARY KEY (Queue, Place)
 );
 

@@ -6,7 +6,8 @@ UPDATE {receivers} WITH (UPDLOCK, HOLDLOCK)
 SET LeaseUntil = SYSUTCDATETIME()
 WHERE Queue = @queue AND Place = 0;
 IF @@ROWCOUNT = 0
-    INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil) VALUES (@queue, 0, N'', SYSUTCDATETIME());
+    INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt)
+    VALUES (@queue, 0, N'', SYSUTCDATETIME(), SYSUTCDATETIME());
 
 -- name: slot_expire
 -- Frees the slots of a queue whose lease ran out. An owner that renews at this moment keeps its slot: the row is
@@ -20,8 +21,10 @@ SELECT Place, Owner FROM {receivers} WHERE Queue = :queue AND Place > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the new row.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil)
-VALUES (:queue, :place, :owner, DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()))
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt)
+VALUES (
+    :queue, :place, :owner, DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()), SYSUTCDATETIME()
+)
 
 -- name: slot_renew
 -- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
@@ -29,6 +32,14 @@ VALUES (:queue, :place, :owner, DATEADD(millisecond, CAST(:lease AS int), SYSUTC
 UPDATE {receivers}
 SET LeaseUntil = DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME())
 WHERE Queue = :queue AND Place > 0 AND Owner = :owner;
+SELECT @@ROWCOUNT;
+
+-- name: slot_end
+-- Notes on the slots of an owner why it takes no further batch; the first reason stays. The owner writes it when it
+-- stops, or another process to make it stop. Locks: the owner's rows.
+UPDATE {receivers}
+SET Ending = :reason
+WHERE Queue = :queue AND Place > 0 AND Owner = :owner AND Ending IS NULL;
 SELECT @@ROWCOUNT;
 
 -- name: slot_release
@@ -47,10 +58,13 @@ DELETE FROM {receivers} WHERE Owner = :owner AND Place > 0;
 SELECT @@ROWCOUNT;
 
 -- name: slot_list
--- How many slots each owner has in a queue ('' = in all queues), with the rest of the lease in milliseconds on the
--- database's clock. A slot whose lease ran out does not count. NOLOCK, because no process must wait for a read; a
+-- How many slots each owner has in a queue ('' = in all queues), with the milliseconds that are left of its
+-- lease and those since it took the first slot, on the database's clock, and why it takes no further batch, if it
+-- stopped. A slot whose lease ran out does not count. NOLOCK, because no process must wait for a read; a
 -- result that is slightly out of date costs a run that finds no slot at most. Locks: none.
-SELECT Queue, Owner, COUNT(*), DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), MIN(LeaseUntil))
+SELECT
+    Queue, Owner, COUNT(*), DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), MIN(LeaseUntil)),
+    DATEDIFF_BIG(millisecond, MIN(TakenAt), SYSUTCDATETIME()), MAX(Ending)
 FROM {receivers} WITH (NOLOCK)
 WHERE Place > 0 AND LeaseUntil > SYSUTCDATETIME() AND (:queue = N'' OR Queue = :queue)
 GROUP BY Queue, Owner

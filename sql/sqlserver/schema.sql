@@ -84,8 +84,9 @@ BEGIN
 END
 
 -- name: create_receivers
--- Slots in use: a row is a slot, which has room for one batch, with its owner and the end of its lease. Slot 0 of a
--- queue belongs to no owner: a process that takes slots locks that row first, so that only one counts them at a time.
+-- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
+-- and, once the owner takes no further batch, why. Slot 0 of a queue belongs to no owner: a process that takes slots
+-- locks that row first, so that only one counts them at a time.
 -- Locks: the new table.
 IF OBJECT_ID({receivers_text}, N'U') IS NULL
 BEGIN
@@ -94,6 +95,8 @@ BEGIN
         [Place] int NOT NULL,
         [Owner] nvarchar(200) NOT NULL,
         [LeaseUntil] datetime2(3) NOT NULL,
+        [TakenAt] datetime2(3) NOT NULL,
+        [Ending] nvarchar(400) NULL,
         PRIMARY KEY ([Queue], [Place])
     );
 END
