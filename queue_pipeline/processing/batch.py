@@ -15,11 +15,11 @@ from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.batch_context import BatchContext, Retry
 from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report
-from queue_pipeline.processing.claimed_batch import ClaimedBatch, read_batch
+from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_batch
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executor_batch import ExecutorBatches
 from queue_pipeline.processing.executors.staging import Executors
-from queue_pipeline.processing.failed_copies import reasons_of, same_reason
+from queue_pipeline.processing.failed_copies import FailedCopies, reasons_of, same_reason
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.transforming import Transformer
 from queue_pipeline.processing.travel import travels_by_executors
@@ -113,6 +113,16 @@ class BatchProcessor:
         else:
             self._complete(batch, copies.ready, marks=copies.marks)
         return driver_report(batch, copies, clock)
+
+    def give_up_unread(self, claim: Claim, failure: Failure) -> BatchReport:
+        """End a batch of one message that cannot be read: the database moves it to the error queue as it is."""
+        clock, row = (
+            Clock(),
+            Unreadable(claim.first_row_version, f"row version {claim.first_row_version}", failure.message),
+        )
+        batch = ClaimedBatch(claim, SCHEMA.empty_table(), [row])
+        self._complete(batch, ())
+        return driver_report(batch, FailedCopies((), (), 0), clock)
 
     def _complete(
         self,

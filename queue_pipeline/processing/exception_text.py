@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from queue_pipeline.processing.spark_errors import WorkerError, is_plumbing, is_spark_error, without_jvm, worker_errors
 from queue_pipeline.processing.stack_frames import Frame, frame_lines, frames_of, plain_name
-from queue_pipeline.transport.error_message import Failure, shortened, storable
+from queue_pipeline.transport.error_message import LONGEST_MESSAGE, Failure
+from queue_pipeline.transport.storable import shortened, storable
 
 LONGEST_TEXT = 65_536
 _DEEPEST = 10
@@ -31,8 +32,15 @@ class _Told:
 
 
 def describe(error: BaseException) -> Failure:
-    """All that is worth telling of an exception. One that a Spark worker raised is told as if it were raised here."""
-    chain = _chain(error)
+    """All that is worth telling of an exception. One that a Spark worker raised is told as if it were raised here.
+
+    An exception that raises where it is looked at is told by its name and its frames.
+    """
+    try:
+        chain = _chain(error)
+    except Exception as problem:
+        frames = tuple(frames_of(error.__traceback__))
+        chain = [_Told(_name(type(error)), f"(it cannot be told: {type(problem).__name__})", frames)]
     first = chain[0]
     frames = first.frames or first.driver
     return Failure(
@@ -86,7 +94,7 @@ def _tell(error: BaseException) -> list[_Told]:
     # PySpark hangs the worker's frames on to the driver's traceback: they would be told twice.
     printed = {(frame.file, frame.line) for one in worker for frame in one.frames}
     driver = tuple(itertools.dropwhile(lambda frame: (frame.file, frame.line) in printed, frames))
-    ended, *causes = [_Told(one.name, shortened(storable(one.message)), one.frames) for one in worker]
+    ended, *causes = [_Told(one.name, _bounded(one.message), one.frames) for one in worker]
     return [_Told(ended.name, ended.message, ended.frames, driver), *causes]
 
 
@@ -98,7 +106,11 @@ def _message(error: BaseException) -> str:
     said = without_jvm(_said(error)).lstrip() if is_spark_error(error) else _said(error)
     notes = getattr(error, "__notes__", ())
     lines = [said, *map(_said, notes if isinstance(notes, list | tuple) else ())]
-    return shortened(storable("\n".join(line for line in lines if line)))
+    return _bounded("\n".join(line for line in lines if line))
+
+
+def _bounded(text: str) -> str:
+    return shortened(storable(text, LONGEST_MESSAGE), LONGEST_MESSAGE)
 
 
 def _said(error: object) -> str:
@@ -129,7 +141,7 @@ def _data(error: BaseException) -> dict[str, str]:
         entries = list(itertools.islice(data.items(), _MOST_DATA)) if isinstance(data, Mapping) else []
     except Exception:
         return {}
-    return {storable(_said(key))[:_LONGEST_KEY]: storable(_said(value))[:_LONGEST_VALUE] for key, value in entries}
+    return {storable(_said(key), _LONGEST_KEY): storable(_said(value), _LONGEST_VALUE) for key, value in entries}
 
 
 def _name(kind: type) -> str:

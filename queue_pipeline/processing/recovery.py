@@ -116,12 +116,14 @@ class Recovery:
             return self._attempt_unreliable(claim)
         if claim.failures and (told := self._see_to_abandoned(claim)):
             return told
-        batch = None if self.processor.goes_to_executors else self.processor.read(claim)
-        if suspects := self._came_back(claim, batch):
-            # Whoever failed before is suspect: the others need not fail with it.
-            return Attempted(again=self._transport.claims.separate(claim, suspects))
+        # Before it is read: a message may be too much for the process that reads it.
         self._transport.claims.begin(claim)
+        batch = None
         try:
+            batch = None if self.processor.goes_to_executors else self.processor.read(claim)
+            if suspects := self._came_back(claim, batch):
+                # Whoever failed before is suspect: the others need not fail with it.
+                return Attempted(again=self._transport.claims.separate(claim, suspects))
             report = self.processor.work(batch) if batch else self.processor.work_by_executors(claim)
         except ClaimLostError:
             raise
@@ -162,12 +164,13 @@ class Recovery:
             if for_all and not CODE_AT_FAULT.isdisjoint(error_types(error)):
                 # It stays so until somebody mends the code, and until then the messages are best kept where they are.
                 raise error
-            claim, in_a_row = self._transport.claims.fail(claim, f"{type(error).__name__}: {error}")
+            told = _line(describe(error))
+            claim, in_a_row = self._transport.claims.fail(claim, told)
             self.limit.failed(in_a_row)
             if (is_spark_error(error) or is_plumbing(error)) and not self._transformer.answers():
                 raise SparkLostError(
                     f"Spark went away while it worked on {claim.messages:,} message(s) of {claim.queue}; the next run "
-                    f"tries again{', in halves' if claim.messages > 1 else ''} ({type(error).__name__}: {error})"
+                    f"tries again{', in halves' if claim.messages > 1 else ''} ({told})"
                 ) from error
             return self._see_to(claim, error, batch, for_all=for_all and claim.messages > 1)
         except (ClaimLostError, SparkLostError):
@@ -197,14 +200,28 @@ class Recovery:
                 return scheduled_retry(self._policy, waits, headers, unrecoverable=unrecoverable)
             return delayed_retry(self._policy, headers, now, unrecoverable=unrecoverable)
 
-        messages = replace(batch, claim=claim) if batch else self.processor.read(claim)
+        try:
+            messages = replace(batch, claim=claim) if batch else self.processor.read(claim)
+        except Exception as unread:
+            if self.is_nobodys_fault(unread) or isinstance(unread, ClaimLostError):
+                raise
+            if claim.messages > 1:
+                return Attempted((), self._transport.claims.split(claim, claim.messages // 2), failure, Step.SPLIT)
+            return Attempted([self.processor.give_up_unread(claim, describe(unread))], (), failure, step)
+        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+            self.processor.take(messages)
         return Attempted(
             [self.processor.give_up(messages, failure, retry)], (), failure, step, error if for_all else None
         )
 
     def _attempt_unreliable(self, claim: Claim) -> Attempted:
         """The claim ends first; after that a message that fails can only go to the error queue, and only from here."""
-        batch = self.processor.read(claim)
+        try:
+            batch = self.processor.read(claim)
+        except Exception as error:
+            if self.is_nobodys_fault(error) or isinstance(error, ClaimLostError):
+                raise
+            return self.recover(claim, error, None)
         self.processor.take(batch)
         return self._try_unreliable(batch)
 
@@ -214,8 +231,8 @@ class Recovery:
         except Exception as error:
             if self._stopped.is_set():
                 raise
-            self.limit.failed(self._transport.failures.add(batch.claim.queue, f"{type(error).__name__}: {error}"))
             failure = describe(error)
+            self.limit.failed(self._transport.failures.add(batch.claim.queue, _line(failure)))
             for_all = self.is_nobodys_fault(error) or self._is_for_all(error)
             if for_all or batch.messages.num_rows <= 1:
                 given_up = self.processor.give_up(batch, failure)
@@ -275,6 +292,11 @@ class Recovery:
             for suffix in (DELAYED_SUFFIX, CLAIMED_SUFFIX)
         ]
         return queue in self._pipeline.queues or queue in {table.canonical for table in [*resolved, *siblings]}
+
+
+def _line(failure: Failure) -> str:
+    """A failure as a claim keeps it."""
+    return f"{failure.error_type.rpartition('.')[2]}: {failure.message}"
 
 
 def _kind(error: Exception) -> tuple[str, str]:

@@ -13,7 +13,6 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.failure_counts import LONGEST_ERROR
 
 LAST_ROW_VERSION = 2**63 - 1
 
@@ -70,7 +69,7 @@ class ClaimStore:
     def fail(self, transaction: Transaction, claim: Claim, error: str) -> Claim:
         """Count a failure of these messages, and keep what went wrong."""
         command = self.claims_statement("fail", claim.queue)
-        rows = transaction.rows(command, error=error[:LONGEST_ERROR], **claim.fence)
+        rows = transaction.rows(command, error=error, **claim.fence)
         if len(rows) != 1:
             raise lost(claim)
         return replace(claim, failures=int(rows[0][0]))

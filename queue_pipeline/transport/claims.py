@@ -153,11 +153,11 @@ class Claims:
         Returns the claim with the new count, and how many attempts on its queue failed in a row; see `FailureCounts`.
         """
 
-        def count_failure(transaction: Transaction) -> tuple[Claim, int]:
-            failed = self._store.fail(transaction, claim, error)
-            return failed, self._failures.record(transaction, claim.queue, error)
+        def count_failure(transaction: Transaction, told: str) -> tuple[Claim, int]:
+            failed = self._store.fail(transaction, claim, told)
+            return failed, self._failures.record(transaction, claim.queue, told)
 
-        return self._failures.beside(count_failure)
+        return self._failures.beside(error, count_failure)
 
     def give_back(self, claim: Claim) -> int:
         """Put a claim's messages back into the queue, for receivers that know nothing of claims.

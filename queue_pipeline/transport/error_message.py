@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.messages import OutgoingMessage
+from queue_pipeline.transport.storable import shortened, storable
 
 LONGEST_MESSAGE = 16_384
+"""What the wire allows for the text of an exception, in units of UTF-16."""
 _LEFT_OUT = {wire.FORWARD_DESTINATION, wire.RETRIES, wire.FIRST_LEVEL_RETRIES}
 
 
@@ -58,21 +60,9 @@ def processing_headers(endpoint: str) -> dict[str, str]:
     }
 
 
-def storable(text: str) -> str:
-    """The text without what databases and other runtimes cannot carry: NUL, and halves of surrogate pairs."""
-    return text.replace("\0", "").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def shortened(text: str) -> str:
-    """The text cut to what the wire allows for a message, counted as .NET counts it."""
-    if 2 * len(text) <= LONGEST_MESSAGE:
-        return text
-    return text.encode("utf-16-le", "surrogatepass")[: 2 * LONGEST_MESSAGE].decode("utf-16-le", "ignore")
-
-
 def _exception_headers(failure: Failure) -> dict[str, str]:
     # An exception without words still needs a line in a list of failures.
-    told = shortened(storable(failure.message)) or failure.error_type
+    told = shortened(storable(failure.message, LONGEST_MESSAGE), LONGEST_MESSAGE) or failure.error_type
     headers = {
         wire.EXCEPTION_TYPE: failure.error_type,
         wire.INNER_EXCEPTION_TYPE: failure.inner_type,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,12 +11,23 @@ from queue_pipeline.transport.addressing import FAILURES_TABLE, AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import DuplicateKeyError
+from queue_pipeline.transport.errors import (
+    DatabaseError,
+    DuplicateKeyError,
+    LayoutChangedError,
+    TableNotFoundError,
+    TransientDatabaseError,
+)
+from queue_pipeline.transport.storable import storable
 
 LONGEST_ERROR = 1_000
 """Characters of the last error that are kept; those outside the first plane take two on SQL Server."""
+UNSTORABLE = "an error that the database does not store; see the log of the run that met it"
+"""Counted in place of an error whose own words the database refuses."""
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +49,33 @@ class FailureCounts:
 
     def record(self, transaction: Transaction, queue: str, error: str) -> int:
         """Count a failed attempt in the caller's transaction; returns how many there are in a row."""
-        rows = transaction.rows(self._statement("failure_record"), queue=queue, error=error[:LONGEST_ERROR])
+        rows = transaction.rows(self._statement("failure_record"), queue=queue, error=error)
         return int(rows[0][0])
 
     def add(self, queue: str, error: str) -> int:
         """Count a failed attempt in a transaction of its own."""
-        return self.beside(lambda own: self.record(own, queue, error))
+        return self.beside(error, lambda own, told: self.record(own, queue, told))
 
-    def beside(self, work: Callable[[Transaction], T]) -> T:
-        """Run a transaction that records a failure; once more if another was the first to record one of this queue."""
+    def beside(self, error: str, work: Callable[[Transaction, str], T]) -> T:
+        """Run a transaction that records a failure with words that can be stored.
+
+        Once more if another was the first to record one of this queue. If the database refuses the words, a fixed text
+        takes their place: a failure that is not counted would be tried for ever.
+        """
+        told = storable(error, LONGEST_ERROR)
         try:
-            return self._database.run(work)
+            return self._recorded(told, work)
+        except (TableNotFoundError, TransientDatabaseError, LayoutChangedError):
+            raise
+        except DatabaseError as refusal:
+            logger.warning("an error is counted without its words, which the database refused (%s)", refusal)
+            return self._recorded(UNSTORABLE, work)
+
+    def _recorded(self, told: str, work: Callable[[Transaction, str], T]) -> T:
+        try:
+            return self._database.run(lambda own: work(own, told))
         except DuplicateKeyError:
-            return self._database.run(work)
+            return self._database.run(lambda own: work(own, told))
 
     def clear(self, queue: str) -> None:
         """Forget a queue's failures: something succeeded."""
