@@ -16,6 +16,7 @@ from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
+    LockTimeoutError,
     QueueNotFoundError,
     TableNotFoundError,
     TransientDatabaseError,
@@ -24,6 +25,8 @@ from queue_pipeline.transport.errors import (
 DATABASE_BACKOFF = Backoff(first=1.0, longest=30.0)
 RUN_BACKOFF = Backoff(first=5.0, longest=300.0)
 """Between failed runs; the first failure is tried again at once."""
+_WHAT = {AccessDeniedError: "refuses access", LockTimeoutError: "is locked", TransientDatabaseError: "is busy"}
+"""What is wrong with a database, by its error; any other one is away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +151,17 @@ def tick(
                 said[pipeline.name] = told
                 starts += new
             cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
+                except LockTimeoutError as error:
+                    # It has waited for long: the others come first, and not all of them if they are locked, too.
+                    said[pipeline.name], next_peek[pipeline.name] = str(error), end
+                    if now() >= end:
+                        break
+                    continue
         except (DatabaseUnavailableError, TransientDatabaseError, AccessDeniedError) as error:
             failures = cursor.database_failures + 1
             wait = DATABASE_BACKOFF.delay(failures)
             cursor = replace(cursor, database_failures=failures, database_retry_at=now() + wait)
-            what = "refuses access" if isinstance(error, AccessDeniedError) else "is away"
+            what = _WHAT.get(type(error), "is away")
             reason = f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
             return Tick((), cursor, (reason,))
         except TableNotFoundError as error:
@@ -231,7 +240,7 @@ def _wait_for_database(cursor: Cursor, end: float, now: Callable[[], float], sle
 
 
 def _away(cursor: Cursor) -> str:
-    return f"the database is still away after {cursor.database_failures} tries"
+    return f"the database still cannot be used after {cursor.database_failures} tries"
 
 
 def _many(found: Peeked) -> str:

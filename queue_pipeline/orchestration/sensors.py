@@ -20,8 +20,10 @@ from queue_pipeline.transport.failure_counts import FailureCount
 PEEK_SENSOR = "peek_queues"
 TICK_VARIABLE = "QUEUE_PIPELINE_TICK_SECONDS"
 DEFAULT_TICK_SECONDS = 40.0
-"""Dagster gives a tick 60 s; what is left is for the last peek, the observations and a slow machine."""
-LONGEST_TICK_SECONDS = 50.0
+"""Dagster gives a tick 60 s; what is left is for the last peek, which may wait 15 s for a lock, and a slow machine."""
+LONGEST_TICK_SECONDS = 42.0
+LATEST_OBSERVATION_SECONDS = 44.0
+"""After the beginning of the tick: an observation may wait for a lock as well."""
 MOST_COUNTED = 1_000
 OBSERVE_EVERY_SECONDS = 60.0
 OBSERVE_CHANGES_EVERY_SECONDS = 10.0
@@ -53,6 +55,7 @@ def peek_sensor(
         ),
     )
     def peek_queues(context: dg.SensorEvaluationContext, transport: QueueTransportResource) -> dg.SensorResult:
+        began = time.time()
         seconds = tick_seconds()
         is_real = bool(pipelines) and seconds > 0 and _is_switched_on(context, status)
         mover = _mover(transport, pipelines) if is_real else None
@@ -66,7 +69,9 @@ def peek_sensor(
             sleep=time.sleep,
             budget_seconds=seconds,
         )
-        observations, cursor = _observations(pipelines, world.database, outcome)
+        observations, cursor = _observations(
+            pipelines, world.database, outcome, until=began + LATEST_OBSERVATION_SECONDS
+        )
         requests = [_run_request(start.pipeline, start.slots, start.waiting) for start in outcome.starts]
         if cursor.database_failures == 1:
             context.log.warning(outcome.said[0])
@@ -230,9 +235,12 @@ def _run_request(pipeline: QueuePipeline, slots: int, waiting: int) -> dg.RunReq
 
 
 def _observations(
-    pipelines: Sequence[QueuePipeline], transport: QueueTransport, outcome: Tick
+    pipelines: Sequence[QueuePipeline], transport: QueueTransport, outcome: Tick, *, until: float
 ) -> tuple[list[dg.AssetObservation], Cursor]:
-    """Queues whose depth changed, and all of them once a minute; nothing while the database is away."""
+    """Queues whose depth changed, and all of them once a minute; nothing while the database is away.
+
+    A tick that is late, because a table is locked, leaves them out: Dagster would give it up.
+    """
     cursor, events = outcome.cursor, []
     if cursor.database_failures:
         return [], cursor
@@ -243,6 +251,8 @@ def _observations(
         age = time.time() - last
         if age < OBSERVE_CHANGES_EVERY_SECONDS:
             continue
+        if time.time() > until:
+            break
         try:
             observation = metadata.queue_observation(transport, queue, inputs.get(queue))
         except QueuePipelineError:

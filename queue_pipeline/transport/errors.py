@@ -48,9 +48,13 @@ class SchemaNotFoundError(QueueNotFoundError):
 
 
 class DatabaseUnavailableError(QueuePipelineError):
-    """The database cannot be reached, or went away in the middle."""
+    """The database cannot be reached, went away in the middle, or keeps something locked."""
 
     exit_code = 4
+
+
+class LockTimeoutError(DatabaseUnavailableError):
+    """Another session holds a lock for longer than this one waits; nothing was done."""
 
 
 class CommitUnknownError(DatabaseUnavailableError):

@@ -25,6 +25,7 @@ PYODBC_TOO = (
     "integration.test_own_transactions",
     "integration.test_receive",
     "integration.test_send",
+    "integration.test_time_limits",
     "integration.test_user_tables",
     "integration.nginn.test_sending_batches",
 )

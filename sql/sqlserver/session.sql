@@ -1,12 +1,12 @@
 -- name: open
 -- Runs once on every new connection. READ COMMITTED: READPAST is refused at SNAPSHOT and SERIALIZABLE, and a pooled
 -- connection keeps what its last user set. XACT_ABORT ON: any error ends the whole transaction, so that no half-done
--- work can be committed later. LOCK_TIMEOUT: a table that somebody locks for long is an error (1222), which is tried
--- again, and no hang. NOCOUNT stays off: a caller's ORM counts the rows that its statements changed.
+-- work can be committed later. LOCK_TIMEOUT: a table that another session locks is an error (1222), and no hang; the
+-- tick of a Dagster sensor has room for one. NOCOUNT stays off: a caller's ORM counts the rows that its statements changed.
 -- Locks: none.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET XACT_ABORT ON;
-SET LOCK_TIMEOUT 30000;
+SET LOCK_TIMEOUT 15000;
 
 -- name: catalog
 -- The database of this connection; every address names it. Locks: none.

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TRIES = 6
+PATIENCE_SECONDS = 60.0
+"""After this long a victim is not tried again; a heartbeat renews a claim of the default lease every 100 s."""
 _VICTIM_BACKOFF = Backoff(first=0.02, longest=1.0)
 _KEPT_STATEMENTS = 1_000
 # The words of libpq and of Microsoft's driver, which come under the state of a server that cannot be reached.
@@ -169,12 +171,13 @@ class Database:
 
     def run(self, work: Callable[[Transaction], T], *, write: bool = True) -> T:
         """Do `work` in a transaction of its own, again from the start when the database picked it as a victim."""
+        began = time.monotonic()
         for attempt in range(1, TRIES + 1):
             try:
                 with self.transaction(write=write) as transaction:
                     return work(transaction)
             except (TransientDatabaseError, LayoutChangedError):
-                if attempt == TRIES:
+                if attempt == TRIES or time.monotonic() - began > PATIENCE_SECONDS:
                     raise
             time.sleep(_VICTIM_BACKOFF.delay(attempt) * random.uniform(0.5, 1.5))
         raise AssertionError("unreachable")
@@ -257,7 +260,7 @@ class Database:
             return ConfigurationError(f"{self}: the driver refuses an option of the setting: {words}")
         if _NO_DRIVER.search(words):
             return DriverMissingError(f"{self}: {words}; install the ODBC driver of the setting, or name another")
-        telling = (Fault.LOGIN, Fault.MISSING_DATABASE, Fault.VICTIM, Fault.PERMISSION, Fault.RESOURCES)
+        telling = (Fault.LOGIN, Fault.MISSING_DATABASE, Fault.VICTIM, Fault.LOCKED, Fault.PERMISSION, Fault.RESOURCES)
         fault = fault if fault in telling else Fault.CONNECTION
         return translate(fault, error, queue=None, where=str(self), secrets=secrets(self.url))
 

@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from queue_pipeline.transport.database.faults import Fault, driver_message
 from queue_pipeline.transport.database.odbc_drivers import with_driver
+from queue_pipeline.transport.database.postgresql import KEEP_ALIVE
 from queue_pipeline.transport.database.setting import secrets, shown
 from queue_pipeline.transport.database.transaction import BATCH, Transaction
 from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, DriverMissingError
@@ -33,8 +34,9 @@ CURRENT = "queue_pipeline.transaction"
 _STARTED = "queue_pipeline.session"
 _CONNECT_OPTIONS: dict[str, dict[str, Any]] = {
     "sqlite": {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
-    "postgresql+psycopg": {"connect_timeout": LOGIN_TIMEOUT_SECONDS, "client_encoding": "UTF8"},
+    "postgresql+psycopg": {"connect_timeout": LOGIN_TIMEOUT_SECONDS, "client_encoding": "UTF8", **KEEP_ALIVE},
     "postgresql+pyodbc": {"timeout": LOGIN_TIMEOUT_SECONDS},
+    # Microsoft's driver and FreeTDS send keep-alive probes by themselves, after 30 and 40 s.
     "mssql+pyodbc": {"timeout": LOGIN_TIMEOUT_SECONDS},
 }
 # Asked of the server with the first connection otherwise; comments on tables are not used here, and Babelfish fails.

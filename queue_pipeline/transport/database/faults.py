@@ -13,6 +13,7 @@ from queue_pipeline.transport.errors import (
     DatabaseUnavailableError,
     DuplicateKeyError,
     LayoutChangedError,
+    LockTimeoutError,
     QueueNotFoundError,
     QueuePipelineError,
     SchemaNotFoundError,
@@ -26,6 +27,7 @@ class Fault(enum.Enum):
     """The kinds of failure that are handled differently."""
 
     VICTIM = "deadlock or serialisation victim, or a busy database: try again without alarm"
+    LOCKED = "another session holds a lock for longer than this one waits"
     CONNECTION = "the connection or the server is gone"
     RESOURCES = "the server lacks disk, memory or connections, is read-only for now, or its files are damaged"
     MISSING_TABLE = "a table does not exist"
@@ -105,6 +107,11 @@ def translate(
             return AlreadyExistsError(f"{subject}{words}")
         case Fault.VICTIM:
             return TransientDatabaseError(f"{subject}the database asked for another try: {words}")
+        case Fault.LOCKED:
+            return LockTimeoutError(
+                f"{subject}{where}: another session holds a lock for too long: {words}; find that session and end it, "
+                "or try again later"
+            )
         case Fault.CONNECTION:
             return DatabaseUnavailableError(f"{subject}{where} cannot be reached: {words}; check that it runs")
         case Fault.RESOURCES:

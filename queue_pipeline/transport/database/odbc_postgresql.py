@@ -9,6 +9,8 @@ from sqlalchemy import URL
 from sqlalchemy.connectors.pyodbc import PyODBCConnector
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
+from queue_pipeline.transport.database.postgresql import KEEP_ALIVE
+
 _OPTIONS = {
     "UseServerSidePrepare": "1",
     "ByteaAsLongVarBinary": "1",
@@ -19,6 +21,7 @@ _OPTIONS = {
     "LFConversion": "0",
     # No savepoint around each statement: an error dooms the transaction, which is what the transport relies on.
     "Protocol": "7.4-0",
+    "pqopt": " ".join(f"{name}={value}" for name, value in KEEP_ALIVE.items()),
 }
 _BRACED = re.compile(r"\{(?:[^}]|\}\})*\}")
 _NAME = re.compile(r"(?:^|;)\s*(\w+)\s*=")

@@ -15,17 +15,33 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.addressing import ClaimTables
     from queue_pipeline.transport.database.transaction import Transaction
 
-# A broken connection; a server that an operator or a crash ended, or that is not up yet; an idle session that it ended.
-_GONE = ("08", "57P", "25P03")
+KEEP_ALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""Options of libpq: a server that does not answer, not even to probes, is lost after 60 s. A claim of the default lease
+survives that: its heartbeat renews it every 100 s. The server gives up sooner (sql/postgresql/session.sql)."""
+# A broken connection; a server that an operator or a crash ended, or that is not up yet; a session that it ended
+# because its transaction was idle, or open, for too long.
+_GONE = ("08", "57P", "25P03", "25P04")
 # Disk, memory, connections; input and output.
 _SHORT = ("53", "58")
-# psqlodbc's own words, under the state HY000.
-_LOST = ("closed the connection", "connection dead", "connection lost", "has been lost", "no connection to the server")
+# The words of psqlodbc and of libpq, under the state HY000.
+_LOST = (
+    *("closed the connection", "connection dead", "connection lost", "has been lost", "no connection to the server"),
+    *("could not receive data from server", "could not send data to server", "SSL SYSCALL error"),
+)
 _REFUSED = ("authentication failed", "no password supplied", "not permitted to log in", "no pg_hba.conf entry")
 FAULTS = {
     "40001": Fault.VICTIM,
     "40P01": Fault.VICTIM,
-    "55P03": Fault.VICTIM,
+    "55P03": Fault.LOCKED,
+    # A statement time-out of the user's own, or an operator's pg_cancel_backend.
+    "57014": Fault.VICTIM,
+    "HYT00": Fault.VICTIM,
     "42P01": Fault.MISSING_TABLE,
     "3F000": Fault.MISSING_SCHEMA,
     "3D000": Fault.MISSING_DATABASE,

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.database.transaction import Transaction
 
 _NUMBERS = {
-    # Deadlock, lock time-out, a read that data moved under; locks, memory and workers that a busy server lacks for a
-    # moment; a snapshot that somebody else changed.
-    Fault.VICTIM: (1205, 1222, 601, 1204, 701, 8645, 8651, 3960),
+    # Deadlock, a read that data moved under; locks, memory and workers that a busy server lacks for a moment; a
+    # snapshot that somebody else changed.
+    Fault.VICTIM: (1205, 601, 1204, 701, 8645, 8651, 3960),
+    Fault.LOCKED: (1222,),
     # Azure's throttling and failover; a replica that is no longer primary; a connection that was killed or broke.
     Fault.CONNECTION: (
         *(40197, 40501, 40540, 40143, 40613, 10928, 10929, 49918, 49919, 49920),

@@ -323,7 +323,21 @@ def test_a_database_that_is_away_is_told_in_full_once(sqlite, instance):
     values = json.loads(first.cursor)
     values["database_retry_at"] = time.time() - 1
     second = ticked(json.dumps(values))
-    assert told(second) == "the database is still away after 2 tries"
+    assert told(second) == "the database still cannot be used after 2 tries"
+
+
+def test_a_locked_queue_is_told(postgresql, instance):
+    transport = postgresql.transport()
+    transport.install("orders", "billing")
+    impatient = QueueTransportResource(
+        database=f"{postgresql.url}?options=-c%20lock_timeout%3D200", default_schema=postgresql.schema
+    )
+    with transport.transaction() as other:
+        other.exec_driver_sql(f"LOCK TABLE {transport.resolve('orders').qualified} IN ACCESS EXCLUSIVE MODE")
+        context = dg.build_sensor_context(instance=instance, resources={"transport": impatient})
+        result = sensor_of("peek_queues")(context)
+    assert "another session holds a lock" in told(result) and "orders" in told(result)
+    assert requested(result) == []
 
 
 def released(backend, instance, name, run):

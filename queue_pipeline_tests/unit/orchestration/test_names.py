@@ -29,7 +29,7 @@ def test_a_pipeline_has_an_asset_a_job_and_an_owner_of_its_name():
     assert names.owner("1234") == "run 1234"
 
 
-@pytest.mark.parametrize(("given", "seconds"), [(None, DEFAULT_TICK_SECONDS), ("0", 0), ("2.5", 2.5), ("50", 50)])
+@pytest.mark.parametrize(("given", "seconds"), [(None, DEFAULT_TICK_SECONDS), ("0", 0), ("2.5", 2.5), ("42", 42)])
 def test_the_length_of_a_tick_can_be_set(monkeypatch, given, seconds):
     if given is None:
         monkeypatch.delenv("QUEUE_PIPELINE_TICK_SECONDS", raising=False)
@@ -38,8 +38,8 @@ def test_the_length_of_a_tick_can_be_set(monkeypatch, given, seconds):
     assert tick_seconds() == seconds
 
 
-@pytest.mark.parametrize("given", ["-1", "51", "soon", "", "nan"])
+@pytest.mark.parametrize("given", ["-1", "43", "soon", "", "nan"])
 def test_a_tick_that_dagster_would_cut_off_is_refused(monkeypatch, given):
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", given)
-    with pytest.raises(ConfigurationError, match=r"QUEUE_PIPELINE_TICK_SECONDS is .*; give 0 to 50 seconds"):
+    with pytest.raises(ConfigurationError, match=r"QUEUE_PIPELINE_TICK_SECONDS is .*; give 0 to 42 seconds"):
         tick_seconds()

@@ -20,6 +20,7 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
+    LockTimeoutError,
     QueueNotFoundError,
     TableNotFoundError,
 )
@@ -43,6 +44,7 @@ class World:
     working: dict = field(default_factory=dict)
     away: bool = False
     denied: set = field(default_factory=set)
+    locked: set = field(default_factory=set)
     capped: bool = False
     peeks: list = field(default_factory=list)
     slept: list = field(default_factory=list)
@@ -73,6 +75,8 @@ class World:
         if "everything" in self.missing:
             raise TableNotFoundError("no such table: QueueClaims; create the tables with: queue-pipeline install QUEUE")
         return self.held
+        if "everything" in self.locked:
+            raise LockTimeoutError("another session holds a lock")
 
     def peek(self, pipeline):
         self.peeks.append((pipeline.name, round(self.elapsed, 6)))
@@ -81,6 +85,9 @@ class World:
         if pipeline.name in self.missing:
             raise QueueNotFoundError(pipeline.input_queue)
         if self.elapsed >= self.at.get(pipeline.name, 0.0):
+        if pipeline.name in self.locked:
+            self.time += 15
+            raise LockTimeoutError(f"{pipeline.name}: another session holds a lock")
             return Peeked(self.waiting.get(pipeline.name, 0), self.capped)
         return Peeked(0)
 
@@ -230,7 +237,7 @@ def test_a_database_that_is_away_is_told_once_and_tried_again_after_growing_wait
         outcome = world.tick(pipeline(), cursor=Cursor.load(outcome.cursor.dump()))
         waits.append(world.elapsed)
         assert outcome.starts == ()
-        assert outcome.said == (f"the database is still away after {outcome.cursor.database_failures} tries",)
+        assert outcome.said == (f"the database still cannot be used after {outcome.cursor.database_failures} tries",)
     assert waits == [1, 2, 4, 8, 16] + [DATABASE_BACKOFF.longest] * 3
 
 
@@ -251,6 +258,29 @@ def test_a_queue_that_may_not_be_read_is_told_and_the_others_go_on():
 def test_a_backoff_longer_than_the_tick_is_sat_out_over_several_ticks_without_a_try():
     cursor = Cursor(database_failures=7, database_retry_at=1_000_025.0)
     world = World(away=True)
+def test_a_locked_queue_is_told_and_waited_for_once_a_tick_and_the_others_go_on():
+    world = World(locked={"orders"})
+    outcome = world.tick(pipeline("orders"), pipeline("returns"))
+    assert outcome.said == ("orders: another session holds a lock", "returns: nothing waits")
+    assert world.elapsed <= BUDGET
+    assert [name for name, _ in world.peeks].count("orders") == 1
+    assert [name for name, _ in world.peeks].count("returns") > 10
+
+
+def test_a_tick_waits_for_no_further_locks_when_its_time_is_over():
+    names = [f"queue{number}" for number in range(10)]
+    world = World(locked=set(names))
+    world.tick(*(pipeline(name) for name in names))
+    assert world.elapsed <= BUDGET + 15
+
+
+def test_a_database_whose_tables_are_locked_is_told_and_tried_again_later():
+    world = World(locked={"everything"})
+    outcome = world.tick(pipeline())
+    assert outcome.said == ("the database is locked: another session holds a lock; next try in 1 s",)
+    assert outcome.cursor.database_failures == 1
+
+
     for _ in range(2):
         outcome = world.tick(pipeline(), cursor=cursor, budget=10)
         assert outcome.cursor == cursor

@@ -1,0 +1,203 @@
+"""Time limits: a network that falls silent, and a table that another session keeps locked, end in bounded time."""
+
+import contextlib
+import os
+import socket
+import threading
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import create_engine
+
+from queue_pipeline.transport import Operation, QueueTransport, new_message
+from queue_pipeline.transport.errors import CommitUnknownError, DatabaseUnavailableError, LockTimeoutError
+from queue_pipeline_tests.support.backends import PYODBC
+from queue_pipeline_tests.support.partition import Partition
+from queue_pipeline_tests.support.waiting import eventually
+
+CLIENT = {"keepalives_idle": 1, "keepalives_interval": 1, "keepalives_count": 1, "tcp_user_timeout": 2000}
+SERVER = {"tcp_keepalives_idle": 1, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 1, "tcp_user_timeout": 1500}
+COMMIT = b"COMMIT\0"
+USER_TIMEOUT = 18
+
+
+@pytest.fixture
+def partition(postgres):
+    with Partition(postgres.port) as partition:
+        yield partition
+
+
+@pytest.fixture
+def impatient(postgresql, postgres, partition):
+    """A transport through the proxy, with limits of a second or two on both sides."""
+    with QueueTransport(with_limits(postgresql.url, partition.port, postgres.port), schema=postgresql.schema) as made:
+        made.install("orders", "billing")
+        yield made
+
+
+def with_limits(url, port, former_port, server=SERVER):
+    options = " ".join(f"-c {name}={value}" for name, value in server.items())
+    url = url.replace(f":{former_port}/", f":{port}/")
+    if PYODBC in url:
+        values = " ".join(f"{name}={value}" for name, value in CLIENT.items())
+        return f"{url}?pqopt={quote(f'{values} options={chr(39)}{options}{chr(39)}')}"
+    return f"{url}?{'&'.join(f'{name}={value}' for name, value in CLIENT.items())}&options={quote(options)}"
+
+
+def claimed(transport, count=3):
+    transport.send("orders", [new_message("{}") for _ in range(count)])
+    return transport.claims.claim(transport.resolve("orders"), "run 1", 10)
+
+
+# --- a network that falls silent ---------------------------------------------------------------------------
+
+
+def test_a_claim_whose_commit_was_made_but_not_answered_is_completed_once(impatient, partition):
+    claim = claimed(impatient)
+    partition.cut_at(COMMIT, delivered=True)
+    assert impatient.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None) == 1
+    assert partition.cut.is_set()
+    assert (impatient.peek("billing"), impatient.peek("orders"), impatient.claims.list()) == (1, 0, [])
+
+
+def test_a_claim_whose_commit_never_arrived_is_completed_once_and_does_not_wait_for_its_lost_session(
+    impatient, partition
+):
+    claim = claimed(impatient)
+    partition.cut_at(COMMIT, delivered=False)
+    assert impatient.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None) == 1
+    assert partition.cut.is_set()
+    assert (impatient.peek("billing"), impatient.peek("orders"), impatient.claims.list()) == (1, 0, [])
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+def test_a_send_whose_commit_is_not_answered_is_reported_as_unknown(impatient, partition, delivered):
+    partition.cut_at(COMMIT, delivered=delivered)
+    with pytest.raises(CommitUnknownError):
+        impatient.send("orders", new_message("{}"))
+    assert impatient.peek("orders") == int(delivered)
+
+
+def test_a_server_that_falls_silent_inside_a_statement_is_an_outage_and_no_message_is_lost(impatient, partition):
+    impatient.send("orders", new_message("{}"))
+    partition.cut_at(b"DELETE", delivered=True)
+    with pytest.raises(DatabaseUnavailableError), impatient.receive("orders"):
+        pass
+    with impatient.receive("orders") as batch:
+        assert len(batch.messages) == 1
+
+
+def test_the_locks_of_a_session_whose_client_is_gone_are_released(impatient, partition, postgresql):
+    """The client's process may be gone as well: nobody tries again, and others must not wait."""
+    claim = claimed(impatient)
+    partition.cut_at(COMMIT, delivered=False)
+    thread = threading.Thread(target=attempt, args=(lambda: impatient.claims.renew(claim),))
+    thread.start()
+    assert partition.cut.wait(20)
+    eventually(lambda: postgresql.transport().claims.release(claim) is None)
+    thread.join(20)
+
+
+def attempt(work):
+    with contextlib.suppress(DatabaseUnavailableError):
+        work()
+
+
+# --- what applies by default -------------------------------------------------------------------------------
+
+
+def server_settings(transport):
+    with transport.transaction() as connection:
+        rows = connection.exec_driver_sql("SELECT name, setting FROM pg_settings").all()
+    return {name: setting for name, setting in rows}
+
+
+def socket_options(port, *options):
+    """Options of this process's socket to a server."""
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(number))) as found:
+            if found.family == socket.AF_INET and found.getpeername()[1] == port:
+                return [found.getsockopt(*option) for option in options]
+    raise AssertionError("there is no such socket")
+
+
+def test_by_default_a_silent_server_is_given_up_after_a_minute(postgresql, postgres, partition):
+    url = postgresql.url.replace(f":{postgres.port}/", f":{partition.port}/")
+    with QueueTransport(url, schema=postgresql.schema) as transport, transport.transaction():
+        probes = [(socket.IPPROTO_TCP, option) for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, USER_TIMEOUT)]
+        told = socket_options(partition.port, (socket.SOL_SOCKET, socket.SO_KEEPALIVE), *probes)
+    assert told == [1, 30, 10, 60_000]
+
+
+def test_by_default_the_server_gives_a_silent_client_up_before_that(postgresql):
+    settings = server_settings(postgresql.transport())
+    assert settings["lock_timeout"] == "15000"
+    assert settings["tcp_keepalives_idle"] == "30"
+    assert settings["tcp_user_timeout"] == "45000"
+    assert settings["client_connection_check_interval"] == "10000"
+    assert settings["idle_in_transaction_session_timeout"] == "3600000"
+    assert settings["statement_timeout"] == "0"
+
+
+def test_limits_of_the_setting_win(impatient):
+    settings = server_settings(impatient)
+    assert {name: settings[name] for name in SERVER} == {name: str(value) for name, value in SERVER.items()}
+    assert settings["lock_timeout"] == "15000"
+
+
+def test_limits_of_the_role_win(postgresql, postgres):
+    postgres.run_sql("ALTER ROLE queue_pipeline SET lock_timeout = 0")
+    postgres.run_sql("ALTER ROLE queue_pipeline SET idle_in_transaction_session_timeout = '7s'")
+    try:
+        settings = server_settings(postgresql.transport())
+    finally:
+        postgres.run_sql("ALTER ROLE queue_pipeline RESET ALL")
+    assert (settings["lock_timeout"], settings["idle_in_transaction_session_timeout"]) == ("0", "7000")
+
+
+def test_an_engine_of_the_callers_gets_the_limits_of_the_session(postgresql):
+    engine = create_engine(QueueTransport(postgresql.url).database.engine.url)
+    try:
+        assert server_settings(QueueTransport(engine))["lock_timeout"] == "15000"
+    finally:
+        engine.dispose()
+
+
+# --- a table that another session keeps locked -------------------------------------------------------------
+
+
+@pytest.fixture
+def locked(postgresql, postgres):
+    """A transport that waits for locks for a moment, and whose queue another session has locked."""
+    url = with_limits(postgresql.url, postgres.port, postgres.port, {"lock_timeout": 200})
+    with QueueTransport(url, schema=postgresql.schema) as transport:
+        transport.install("orders", "billing")
+        transport.send("orders", new_message("{}"))
+        with postgresql.transport().transaction() as other:
+            other.exec_driver_sql(f"LOCK TABLE {transport.resolve('orders').qualified} IN ACCESS EXCLUSIVE MODE")
+            yield transport
+
+
+def receive(transport):
+    with transport.receive("orders"):
+        pass
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(lambda own: own.peek("orders"), id="peek"),
+        pytest.param(lambda own: own.send("orders", new_message("{}")), id="send"),
+        pytest.param(receive, id="receive"),
+        pytest.param(lambda own: own.claims.claim(own.resolve("orders"), "run 1", 10), id="claim"),
+    ],
+)
+def test_a_locked_queue_is_a_clear_error(locked, work):
+    with pytest.raises(LockTimeoutError, match=r"orders.*another session holds a lock.*lock timeout.*end it"):
+        work(locked)
+    assert locked.database.engine.pool.checkedout() == 0
+
+
+def test_other_queues_go_on_while_one_is_locked(locked):
+    locked.send("billing", new_message("{}"))
+    assert locked.peek("billing") == 1
