@@ -220,7 +220,8 @@ class PostgresCluster:
         )
         if done.returncode != 0:
             raise PostgresClusterError(f"{program} failed: {done.stderr.strip()}")
-        return done.stdout.rstrip("\n")
+        output: str = done.stdout
+        return output.rstrip("\n")
 
     def _credentials(self) -> dict[str, Any]:
         if self._user is None:

@@ -1,0 +1,1 @@
+"""`scripts/chaos`: competing processes and faults against real databases, and the account of every message."""

@@ -1,0 +1,68 @@
+"""The command line of chaos."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+import click
+
+from queue_pipeline.cli.parameters import POSITIVE
+from queue_pipeline.transport.errors import QueuePipelineError
+from tools.chaos.contest import Wishes, run
+from tools.postgres_cluster import PostgresClusterError
+
+INTERRUPTED = 130
+DEFAULT_SECONDS = 60.0
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(min=1), default=None)
+@click.option("--messages", type=POSITIVE, default=None)
+@click.option("--seed", type=click.IntRange(min=0), default=None)
+@click.option("--database", default=None)
+@click.option("--json", "as_json", is_flag=True)
+def command(seconds: float | None, messages: int | None, seed: int | None, database: str | None, as_json: bool) -> int:
+    """Run competing workers under faults, and account for every message; scripts/chaos --help says more."""
+    if seconds is None and messages is None:
+        seconds = DEFAULT_SECONDS
+    seed = random.SystemRandom().getrandbits(31) if seed is None else seed
+    print(f"chaos: seed {seed}", file=sys.stderr, flush=True)
+    report = run(Wishes(seed, seconds, messages, database, _progress()))
+    print(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(report.lines()), flush=True)
+    return 0 if report.is_right else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; returns the exit code."""
+    # A job in the background of a script ignores SIGINT unless somebody says otherwise.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        code = command.main(arguments, prog_name="scripts/chaos", standalone_mode=False)
+    except click.ClickException as error:
+        print(f"chaos: {error.format_message()}; see scripts/chaos --help", file=sys.stderr)
+        return error.exit_code
+    except (QueuePipelineError, PostgresClusterError) as error:
+        print(f"chaos: {error}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _progress() -> Callable[[str], None]:
+    """A line on a terminal that is overwritten; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return lambda line: None
+    return lambda line: print(f"\r\033[Kchaos: {line}", end="", file=sys.stderr, flush=True)
+
+
+def _interrupt(*_: object) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Whoever presses Ctrl-C twice must not leave half of it running.
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt

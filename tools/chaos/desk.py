@@ -1,0 +1,114 @@
+"""What every worker has at hand: its transport, its chances, its journal, and how a message is handled."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport, ReceivedMessage
+from queue_pipeline.transport.error_message import Failure, error_message
+from queue_pipeline.transport.nginn.in_place import Mark
+from tools.chaos.arena import ERRORS, Arena
+from tools.chaos.plan import forwarded, number_of
+
+DRAIN = "drain"
+"""The file that says: no faults any more, nothing new is sent, what is there is processed."""
+DOOMED = "Chaos.Doomed"
+_DELAYED_SHARE = 0.02
+
+
+class RolledBack(Exception):
+    """What a worker raises in a transaction that is to be undone."""
+
+
+class Passing(Exception):
+    """A failure that another attempt does not meet again."""
+
+
+class Doomed(Exception):
+    """The failure of a message that fails whenever it is tried."""
+
+
+@dataclass
+class Handled:
+    """What comes of messages at a stage."""
+
+    operations: list[Operation] = field(default_factory=list)
+    effects: list[dict[str, int]] = field(default_factory=list)
+    doomed: list[ReceivedMessage] = field(default_factory=list)
+
+
+@dataclass
+class Desk:
+    """One worker's view of its arena."""
+
+    arena: Arena
+    kind: str
+    incarnation: int
+    transport: QueueTransport
+    folder: Path
+    pipe: Pipe
+    chance: random.Random
+
+    @property
+    def owner(self) -> str:
+        """The name under which it claims."""
+        return f"{self.kind} {self.incarnation}"
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the faults are over and everything is to be finished."""
+        return (self.folder / DRAIN).exists()
+
+    def note(self, action: str, count: int = 1) -> None:
+        """Report what was done; a worker that is killed before it reports has done it all the same."""
+        self.pipe.send((action, count))
+
+    def happens(self, share: float) -> bool:
+        """Whether a mishap of this probability happens; never while draining."""
+        return self.chance.random() < share and not self.is_draining
+
+    def stage(self) -> int:
+        """The stage to look at next."""
+        return self.chance.randrange(len(self.arena.stages))
+
+    def handle(self, messages: Iterable[ReceivedMessage], stage: int, *, effect: bool) -> Handled:
+        """Process messages at a stage: sends for the next one, and rows of our own."""
+        handled, plan, queue = Handled(), self.arena.plan, self.arena.next_queue(stage)
+        for message in messages:
+            number = number_of(message.headers)
+            if plan.doomed_at(number) == stage:
+                handled.doomed.append(message)
+                continue
+            headers = forwarded(message.headers, stage, self.kind, effect=effect)
+            delayed = self.chance.random() < _DELAYED_SHARE
+            delay = timedelta(seconds=self.chance.uniform(0.05, 0.8)) if delayed else None
+            handled.operations.append(Operation(queue, OutgoingMessage(message.body, headers, delay=delay)))
+            if effect:
+                handled.effects.append({"number": number, "stage": stage})
+        return handled
+
+    def failures(self, doomed: Iterable[ReceivedMessage], stage: int) -> list[Operation]:
+        """Copies for the error queue, as an endpoint sends them."""
+        failure, queue = Failure(DOOMED, "this message always fails"), self.arena.stages[stage]
+        failed = (error_message(one.headers, one.body, failure, queue, self.kind) for one in doomed)
+        return [Operation(ERRORS, message) for message in failed]
+
+    def marks(self, doomed: Iterable[ReceivedMessage]) -> list[Mark]:
+        """The same on an NGinn queue, which keeps its failed messages."""
+        return [Mark(one.row_version, DOOMED) for one in doomed]
+
+    def write_effects(self, rows: Sequence[dict[str, int]]) -> Callable[[sa.Connection], None]:
+        """The caller's own statements in a transaction of the transport's."""
+
+        def write(connection: sa.Connection) -> None:
+            if rows:
+                connection.execute(sa.insert(self.arena.tables.effects), list(rows))
+
+        return write
