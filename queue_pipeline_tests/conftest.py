@@ -29,6 +29,8 @@ from queue_pipeline_tests.support.spark import private_spark
 from tools.postgres_cluster import PostgresCluster
 
 _numbers = itertools.count(1)
+# Runs in the process of the tests would end when a person edits the project; those of their own processes do.
+os.environ["QUEUE_PIPELINE_WATCH_CODE"] = "0"
 
 
 def pytest_report_header() -> str:

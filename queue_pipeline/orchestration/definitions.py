@@ -25,10 +25,12 @@ from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
 from queue_pipeline.orchestration.pipeline_checks import pipeline_checks
 from queue_pipeline.orchestration.sensors import peek_sensor, release_sensors
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.source_code import SourceCode
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event
 
 AUTOSTART_VARIABLE = "QUEUE_PIPELINE_AUTOSTART"
+WATCH_VARIABLE = "QUEUE_PIPELINE_WATCH_CODE"
 
 
 def find_pipelines(package: ModuleType) -> list[QueuePipeline]:
@@ -56,9 +58,10 @@ def build_definitions(pipelines: Sequence[QueuePipeline], *, autostart: bool | N
     sensor_status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
     schedule_status = dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
     _check_names(pipelines)
-    assets = [pipeline_asset(pipeline) for pipeline in pipelines]
+    code = project_code(pipelines, os.environ)
+    assets = [pipeline_asset(pipeline, code) for pipeline in pipelines]
     queues = queue_specs(pipelines)
-    jobs: list[Any] = [_pipeline_job(pipeline) for pipeline in pipelines]
+    jobs: list[Any] = [_pipeline_job(pipeline, code) for pipeline in pipelines]
     checks = [
         _check_job(AUDIT_JOB, [spec.key for spec in queues], "Checks the indexes of every queue."),
         _check_job(
@@ -72,7 +75,7 @@ def build_definitions(pipelines: Sequence[QueuePipeline], *, autostart: bool | N
         assets=[*assets, *queues, *event_specs(pipelines)],
         asset_checks=[*index_checks(pipelines), *pipeline_checks(pipelines)],
         jobs=[*jobs, *checks, *maintenance, *failed_message_jobs(pipelines)],
-        sensors=[peek_sensor(pipelines, jobs, sensor_status), *release_sensors(sensor_status)],
+        sensors=[peek_sensor(pipelines, jobs, sensor_status, code), *release_sensors(sensor_status)],
         schedules=maintenance_schedules(schedule_status),
         # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
         executor=dg.in_process_executor,
@@ -139,22 +142,39 @@ def event_specs(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetSpec]:
 
 def autostarts(environment: Mapping[str, str]) -> bool:
     """Whether sensors and schedules run from the start."""
-    given = environment.get(AUTOSTART_VARIABLE, "").strip().lower()
-    if given in ("", "0", "false", "no"):
+    return _is_on(environment, AUTOSTART_VARIABLE, otherwise=False)
+
+
+def project_code(pipelines: Sequence[QueuePipeline], environment: Mapping[str, str]) -> SourceCode | None:
+    """The code of the pipelines as this process has loaded it; None if runs are to keep theirs until they end."""
+    if not _is_on(environment, WATCH_VARIABLE, otherwise=True):
+        return None
+    # A partial is of functools, and a schema that is no class is of pyspark.
+    declared = [getattr(each.transform, "func", each.transform) for each in pipelines]
+    declared += [each.body_schema for each in pipelines if isinstance(each.body_schema, type)]
+    # Where they are installed like any other package, they are not found by their place.
+    return SourceCode({value.__module__.partition(".")[0] for value in declared})
+
+
+def _is_on(environment: Mapping[str, str], variable: str, *, otherwise: bool) -> bool:
+    given = environment.get(variable, "").strip().lower()
+    if given == "":
+        return otherwise
+    if given in ("0", "false", "no"):
         return False
     if given in ("1", "true", "yes"):
         return True
-    raise ConfigurationError(f"{AUTOSTART_VARIABLE} is {given!r}; give 1 or 0")
+    raise ConfigurationError(f"{variable} is {given!r}; give 1 or 0")
 
 
-def _pipeline_job(pipeline: QueuePipeline) -> Any:
+def _pipeline_job(pipeline: QueuePipeline, code: SourceCode | None) -> Any:
     return dg.define_asset_job(
         names.job_name(pipeline),
         # A run reports its checks itself, at its end and also when it failed, without a step for each.
         selection=dg.AssetSelection.assets(names.pipeline_key(pipeline)).without_checks(),
         executor_def=dg.in_process_executor,
         description=f"Processes what waits in {pipeline.input_queue}.",
-        tags={names.PIPELINE_TAG: pipeline.name},
+        tags={names.PIPELINE_TAG: pipeline.name, **({names.CODE_TAG: code.fingerprint} if code else {})},
     )
 
 

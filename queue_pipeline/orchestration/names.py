@@ -10,6 +10,8 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 
 PIPELINE_TAG = "queue_pipeline/pipeline"
 SLOTS_TAG = "queue_pipeline/slots"
+CODE_TAG = "queue_pipeline/code"
+"""Which code the code server had loaded when it defined the job of a run."""
 _RUN = "run "
 TRANSPORT = "transport"
 SPARK = "spark"

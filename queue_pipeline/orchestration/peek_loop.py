@@ -63,6 +63,9 @@ class Surroundings(Protocol):
     def paused(self) -> set[str]:
         """The names of pipelines that are held."""
 
+    def end_old_runs(self, pipelines: Sequence[QueuePipeline]) -> None:
+        """Have runs end that work with other code than the one that is deployed now."""
+
     def move_due(self) -> float:
         """Move delayed messages that are due; returns the seconds until the next look at them."""
 
@@ -136,6 +139,7 @@ def tick(
         starts: list[Start] = []
         ready = [pipeline for pipeline in pipelines if now() >= next_peek[pipeline.name]]
         try:
+            world.end_old_runs(pipelines)
             paused = world.paused() if ready else set()
             for pipeline in ready:
                 next_peek[pipeline.name] = now() + pipeline.peek_delay
@@ -147,16 +151,16 @@ def tick(
                 except (QueueNotFoundError, AccessDeniedError) as error:
                     said[pipeline.name] = str(error)
                     continue
-                new, cursor, told = _decide(pipeline, found, world, cursor, now())
-                said[pipeline.name] = told
-                starts += new
-            cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
                 except LockTimeoutError as error:
                     # It has waited for long: the others come first, and not all of them if they are locked, too.
                     said[pipeline.name], next_peek[pipeline.name] = str(error), end
                     if now() >= end:
                         break
                     continue
+                new, cursor, told = _decide(pipeline, found, world, cursor, now())
+                said[pipeline.name] = told
+                starts += new
+            cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
         except (DatabaseUnavailableError, TransientDatabaseError, AccessDeniedError) as error:
             failures = cursor.database_failures + 1
             wait = DATABASE_BACKOFF.delay(failures)

@@ -15,15 +15,16 @@ from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recovery import Attempted, Recovery
+from queue_pipeline.processing.source_code import SourceCode
 from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError
 
 
-def pipeline_asset(pipeline: QueuePipeline) -> dg.AssetsDefinition:
-    """The asset `<name>` with its ops `dequeue_<name>` and `process_<name>`."""
-    dequeue, process = _dequeue_op(pipeline), _process_op(pipeline)
+def pipeline_asset(pipeline: QueuePipeline, code: SourceCode | None) -> dg.AssetsDefinition:
+    """The asset `<name>` with its ops `dequeue_<name>` and `process_<name>`; a run of old code ends."""
+    dequeue, process = _dequeue_op(pipeline, code), _process_op(pipeline, code)
 
     @dg.graph_asset(
         name=pipeline.name,
@@ -41,7 +42,7 @@ def pipeline_asset(pipeline: QueuePipeline) -> dg.AssetsDefinition:
     return graph
 
 
-def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
+def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefinition:
     @dg.op(
         name=names.dequeue_op(pipeline),
         description=f"Claims the first batches of {pipeline.input_queue}; ends the run if there are none.",
@@ -57,6 +58,9 @@ def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
                 context.log.info(
                     f"{pipeline.name} is paused by {pause.by}; resume: queue-pipeline resume {pipeline.name}"
                 )
+                return
+            if code is not None and (module := code.change()) is not None:
+                context.log.info(f"the code changed while this run started: {module}; the next run has the new one")
                 return
             owner = names.owner(context.run_id)
             places = places_of(pipeline, database, owner)
@@ -83,7 +87,7 @@ def _dequeue_op(pipeline: QueuePipeline) -> dg.OpDefinition:
     return dequeue
 
 
-def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
+def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefinition:
     @dg.op(
         name=names.process_op(pipeline),
         description=_description(pipeline),
@@ -110,6 +114,12 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
             spark.interrupt()
             sessions.interrupt()
 
+        def code_change() -> str | None:
+            if code is None:
+                return None
+            # Of code that may be old, one batch is done: a file that every start writes must not stop all work.
+            return code.change() or (code.uncertain if figures.batches else None)
+
         with _clear_errors(pipeline):
             figures.start()
             held = _held(context, pipeline, database, [Claim(**claim) for claim in claims])
@@ -123,6 +133,7 @@ def _process_op(pipeline: QueuePipeline) -> dg.OpDefinition:
                 limit=recovery.limit,
                 on_attempt=on_attempt,
                 on_interrupt=on_interrupt,
+                code_change=code_change,
             )
             ended = drain.run(held)
             metadata.observe_queues(context, database, pipeline)

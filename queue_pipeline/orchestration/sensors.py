@@ -8,14 +8,15 @@ from typing import Any
 import dagster as dg
 
 from queue_pipeline.orchestration import metadata, names
-from queue_pipeline.orchestration.peek_loop import Cursor, Peeked, Runs, Tick, tick
+from queue_pipeline.orchestration.peek_loop import Cursor, Tick, tick
 from queue_pipeline.orchestration.subscribing import subscribe_once
+from queue_pipeline.orchestration.surroundings import DagsterSurroundings
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.source_code import SourceCode
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.due_mover import RARE_LOOK_SECONDS, DueMover
+from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
-from queue_pipeline.transport.failure_counts import FailureCount
 
 PEEK_SENSOR = "peek_queues"
 TICK_VARIABLE = "QUEUE_PIPELINE_TICK_SECONDS"
@@ -24,23 +25,15 @@ DEFAULT_TICK_SECONDS = 40.0
 LONGEST_TICK_SECONDS = 42.0
 LATEST_OBSERVATION_SECONDS = 44.0
 """After the beginning of the tick: an observation may wait for a lock as well."""
-MOST_COUNTED = 1_000
 OBSERVE_EVERY_SECONDS = 60.0
 OBSERVE_CHANGES_EVERY_SECONDS = 10.0
-RECENT_RUNS = 12
-LAST_BATCH_SECONDS = 3600.0
-"""How much longer than it may take batches a run is believed to be at work on its last one."""
-IN_FLIGHT = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 
 def peek_sensor(
-    pipelines: Sequence[QueuePipeline], jobs: Sequence[Any], status: dg.DefaultSensorStatus
+    pipelines: Sequence[QueuePipeline],
+    jobs: Sequence[Any],
+    status: dg.DefaultSensorStatus,
+    code: SourceCode | None = None,
 ) -> dg.SensorDefinition:
     """One sensor for all queues: every looping sensor holds a worker of the code server, and eight starve it."""
 
@@ -59,7 +52,8 @@ def peek_sensor(
         seconds = tick_seconds()
         is_real = bool(pipelines) and seconds > 0 and _is_switched_on(context, status)
         mover = _mover(transport, pipelines) if is_real else None
-        world = _World(context.instance, transport, mover)
+        database = transport.transport()
+        world = DagsterSurroundings(context.instance, database, code, mover)
         unsubscribed = subscribe_once(transport, pipelines) if is_real else []
         outcome = tick(
             pipelines,
@@ -69,9 +63,7 @@ def peek_sensor(
             sleep=time.sleep,
             budget_seconds=seconds,
         )
-        observations, cursor = _observations(
-            pipelines, world.database, outcome, until=began + LATEST_OBSERVATION_SECONDS
-        )
+        observations, cursor = _observations(pipelines, database, outcome, until=began + LATEST_OBSERVATION_SECONDS)
         requests = [_run_request(start.pipeline, start.slots, start.waiting) for start in outcome.starts]
         if cursor.database_failures == 1:
             context.log.warning(outcome.said[0])
@@ -125,66 +117,6 @@ def tick_seconds() -> float:
     return seconds
 
 
-class _World:
-    """The real queues and runs."""
-
-    def __init__(
-        self, instance: dg.DagsterInstance, resource: QueueTransportResource, mover: DueMover | None = None
-    ) -> None:
-        self._instance = instance
-        self._mover = mover
-        self.database = resource.transport()
-        self._waiting: dict[str, int] = {}
-        self._failing: dict[str, FailureCount] = {}
-
-    def paused(self) -> set[str]:
-        self._waiting = self.database.claims.waiting()
-        self._failing = self.database.failures.list()
-        return set(self.database.pauses.list())
-
-    def move_due(self) -> float:
-        return self._mover.poll() if self._mover is not None else RARE_LOOK_SECONDS
-
-    def peek(self, pipeline: QueuePipeline) -> Peeked:
-        """Messages in the queue, and those in batches that nobody holds any more."""
-        count = self.database.peek(pipeline.input_queue, MOST_COUNTED)
-        abandoned = self._waiting.get(self.database.resolve(pipeline.input_queue).canonical, 0)
-        return Peeked(count + abandoned, count >= MOST_COUNTED)
-
-    def runs(self, pipeline: QueuePipeline) -> Runs:
-        tags = {names.PIPELINE_TAG: pipeline.name}
-        working = self._instance.get_run_records(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
-        # A run whose machine died stays "started" for ever; the others must not wait for it.
-        oldest = time.time() - pipeline.max_run_seconds - pipeline.lease_seconds - LAST_BATCH_SECONDS
-        alive = [record.dagster_run for record in working if record.create_timestamp.timestamp() > oldest]
-        others, elsewhere = self._others(pipeline, alive)
-        receivers = sum(_slots_of(run, pipeline) for run in alive) + others
-        failed, last = 0, None
-        for record in self._instance.get_run_records(dg.RunsFilter(tags=tags), limit=RECENT_RUNS):
-            status = record.dagster_run.status
-            if status in IN_FLIGHT or status is dg.DagsterRunStatus.CANCELED:
-                continue
-            if status is not dg.DagsterRunStatus.FAILURE:
-                break
-            failed += 1
-            last = last or record.end_time
-        failing = self._failing.get(self.database.resolve(pipeline.input_queue).canonical)
-        return Runs(receivers, failed, last, failing.failures if failing else 0, elsewhere)
-
-    def _others(self, pipeline: QueuePipeline, counted: Sequence[dg.DagsterRun]) -> tuple[int, int]:
-        """Places in the queue that none of these runs has, and how many of them no run of this Dagster has.
-
-        Whoever has them, a new run would not get them: another machine, or a run without the pipeline's tag.
-        """
-        held = self.database.receivers.held(self.database.resolve(pipeline.input_queue))
-        for run in counted:
-            held.pop(names.owner(run.run_id), None)
-        run_ids = [run_id for owner in held if (run_id := names.run_of(owner)) is not None]
-        known = self._instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=IN_FLIGHT)) if run_ids else []
-        here = sum(held[names.owner(run.run_id)] for run in known)
-        return sum(held.values()), sum(held.values()) - here
-
-
 def _is_switched_on(context: dg.SensorEvaluationContext, declared: dg.DefaultSensorStatus) -> bool:
     """Whether the daemon ticks this sensor: a person may try a sensor that is off, and then nothing must be moved."""
     if context.instance.schedule_storage is None:
@@ -217,11 +149,6 @@ def _trouble(mover: DueMover | None, outcome: Tick) -> list[str]:
 def _news(troubles: Sequence[str], outcome: Tick) -> list[str]:
     """What keeps events from arriving, unless the database is away, of which the tick tells."""
     return [] if outcome.cursor.database_failures else list(troubles)
-
-
-def _slots_of(run: dg.DagsterRun, pipeline: QueuePipeline) -> int:
-    given = run.tags.get(names.SLOTS_TAG, "")
-    return int(given) if given.isdigit() else pipeline.slots
 
 
 def _run_request(pipeline: QueuePipeline, slots: int, waiting: int) -> dg.RunRequest:

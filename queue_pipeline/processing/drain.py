@@ -72,11 +72,13 @@ class Drain:
         limit: RateLimit | None = None,
         on_attempt: Callable[[Attempted], None] = lambda _: None,
         on_interrupt: Callable[[], None] = lambda: None,
+        code_change: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`attempt` is called in threads, up to `slots` at a time, or as many as there are places for it in the queue;
         the rest is called in the caller's thread.
 
-        `on_interrupt` stops what the threads are at when the run is terminated.
+        `on_interrupt` stops what the threads are at when the run is terminated. `code_change` names a module whose code
+        is not the loaded one any more; it is asked before every batch, because the next one is for the new code.
         """
         address = transport.resolve(pipeline.input_queue).canonical
         self._pipeline = pipeline
@@ -88,6 +90,7 @@ class Drain:
         self._not_before = 0.0
         self._on_attempt = on_attempt
         self._on_interrupt = on_interrupt
+        self._code_change = code_change
         self._places = places_of(pipeline, transport, owner)
         self._mover = DueMover([(transport, pipeline.input_queue)])
         self._in_work: dict[Future[Attempted], Claim] = {}
@@ -114,7 +117,7 @@ class Drain:
                     pause = min(self._pipeline.peek_delay, self._mover.poll())
                     now = time.monotonic()
                     if self._stopping is None and now >= deadline:
-                        self._stopping = Drained(f"max_run_seconds ({self._pipeline.max_run_seconds:g} s) are over")
+                        self._stop(Drained(f"max_run_seconds ({self._pipeline.max_run_seconds:g} s) are over"))
                     if self._stopping is None and now >= next_look:
                         self._look_around()
                         next_look = now + LOOK_AROUND_SECONDS
@@ -145,7 +148,7 @@ class Drain:
 
     def _fill(self, pool: ThreadPoolExecutor, waiting: list[Claim], heartbeat: Heartbeat) -> None:
         """Put a batch in every free slot, as far as there are batches."""
-        while self._stopping is None and time.monotonic() >= self._not_before and self._has_place():
+        while not self._is_stopping() and time.monotonic() >= self._not_before and self._has_place():
             claim = waiting.pop(0) if waiting else self._take()
             if claim is None:
                 # One place to look for more in is enough; in the others somebody else may find work.
@@ -155,6 +158,17 @@ class Drain:
             if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
                 heartbeat.hold(claim)
             self._in_work[pool.submit(self._attempt, claim)] = claim
+
+    def _is_stopping(self) -> bool:
+        """Whether no further batch is to be begun, for example because another process would do it with newer code."""
+        if self._stopping is None and (module := self._code_change()) is not None:
+            self._stop(Drained(f"the code changed: {module}"))
+        return self._stopping is not None
+
+    def _stop(self, ended: Drained) -> None:
+        """Take nothing more, and say so at once: others may take what waits while the last batches are finished."""
+        self._stopping = ended
+        self._places.end(ended.reason)
 
     def _has_place(self) -> bool:
         """Whether one more batch may be in work: in one slot while the rate is limited, and only in a place of its own.
@@ -168,7 +182,7 @@ class Drain:
             return True
         places = self._places.take(slots)
         if not places and not at_work:
-            self._stopping = Drained(self._places.refusal())
+            self._stop(Drained(self._places.refusal()))
         return at_work < places
 
     def _take(self) -> Claim | None:
@@ -190,7 +204,7 @@ class Drain:
                     self._not_before = time.monotonic() + self._limit.pause_seconds
                 self._on_attempt(attempted)
                 if attempted.error_for_all is not None and self._stopping is None:
-                    self._stopping = Drained(FAILS_FOR_ALL, attempted.error_for_all, claim)
+                    self._stop(Drained(FAILS_FOR_ALL, attempted.error_for_all, claim))
             elif isinstance(error, ClaimLostError):
                 logger.warning("%s", error)
                 # Of an NGinn queue, others may have taken some of its messages only: the rest is free for the next.
@@ -198,18 +212,20 @@ class Drain:
             else:
                 self._release([claim], heartbeat)
                 if self._stopping is None or self._stopping.failure is None:
-                    self._stopping = Drained("a batch failed", error, claim)
+                    self._stop(Drained("a batch failed", error, claim))
         return sorted(again, key=lambda claim: claim.first_row_version)
 
     def _look_around(self) -> None:
-        """What a run does beside its batches: share the rate limit, and respect a pause."""
+        """What a run does beside its batches: share the rate limit, respect a pause and a request to end."""
         try:
             self._limit.look()
             if self._pipeline.name in self._transport.pauses.list():
-                self._stopping = Drained("the pipeline is paused")
+                self._stop(Drained("the pipeline is paused"))
+            elif (reason := self._places.ending()) is not None:
+                self._stop(Drained(reason))
         except DatabaseUnavailableError as error:
             # Batches in work find out by themselves, and say what became of them; so does the next claim.
-            logger.warning("pipeline %s: nobody can tell whether it is paused: %s", self._pipeline.name, error)
+            logger.warning("pipeline %s: whether it is paused or to end is not known: %s", self._pipeline.name, error)
 
     def _left_over(self) -> list[Claim]:
         """What attempts left to be tried that ended after the run did."""

@@ -13,7 +13,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.sensors import IN_FLIGHT, LAST_BATCH_SECONDS
+from queue_pipeline.orchestration.surroundings import IN_FLIGHT, LAST_BATCH_SECONDS
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines

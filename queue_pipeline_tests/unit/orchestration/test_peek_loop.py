@@ -67,27 +67,30 @@ class World:
     def elapsed(self):
         return self.time - self.began
 
+    def end_old_runs(self, pipelines):
+        pass
+
     def paused(self):
         if self.away:
             raise DatabaseUnavailableError("postgresql at db:5432 does not answer")
         if "everything" in self.denied:
             raise AccessDeniedError("no login")
+        if "everything" in self.locked:
+            raise LockTimeoutError("another session holds a lock")
         if "everything" in self.missing:
             raise TableNotFoundError("no such table: QueueClaims; create the tables with: queue-pipeline install QUEUE")
         return self.held
-        if "everything" in self.locked:
-            raise LockTimeoutError("another session holds a lock")
 
     def peek(self, pipeline):
         self.peeks.append((pipeline.name, round(self.elapsed, 6)))
         if pipeline.name in self.denied:
             raise AccessDeniedError(f"no right on {pipeline.name}")
-        if pipeline.name in self.missing:
-            raise QueueNotFoundError(pipeline.input_queue)
-        if self.elapsed >= self.at.get(pipeline.name, 0.0):
         if pipeline.name in self.locked:
             self.time += 15
             raise LockTimeoutError(f"{pipeline.name}: another session holds a lock")
+        if pipeline.name in self.missing:
+            raise QueueNotFoundError(pipeline.input_queue)
+        if self.elapsed >= self.at.get(pipeline.name, 0.0):
             return Peeked(self.waiting.get(pipeline.name, 0), self.capped)
         return Peeked(0)
 
@@ -255,9 +258,6 @@ def test_a_queue_that_may_not_be_read_is_told_and_the_others_go_on():
     assert outcome.said[0] == "no right on orders"
 
 
-def test_a_backoff_longer_than_the_tick_is_sat_out_over_several_ticks_without_a_try():
-    cursor = Cursor(database_failures=7, database_retry_at=1_000_025.0)
-    world = World(away=True)
 def test_a_locked_queue_is_told_and_waited_for_once_a_tick_and_the_others_go_on():
     world = World(locked={"orders"})
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
@@ -281,6 +281,9 @@ def test_a_database_whose_tables_are_locked_is_told_and_tried_again_later():
     assert outcome.cursor.database_failures == 1
 
 
+def test_a_backoff_longer_than_the_tick_is_sat_out_over_several_ticks_without_a_try():
+    cursor = Cursor(database_failures=7, database_retry_at=1_000_025.0)
+    world = World(away=True)
     for _ in range(2):
         outcome = world.tick(pipeline(), cursor=cursor, budget=10)
         assert outcome.cursor == cursor

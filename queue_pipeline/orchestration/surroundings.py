@@ -1,0 +1,134 @@
+"""What the peek loop sees of the world: queues in the database, runs in Dagster, and the code of both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.peek_loop import Peeked, Runs
+from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.source_code import SourceCode
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.due_mover import RARE_LOOK_SECONDS, DueMover
+from queue_pipeline.transport.failure_counts import FailureCount
+from queue_pipeline.transport.receivers import Receiver
+
+MOST_COUNTED = 1_000
+RECENT_RUNS = 12
+LAST_BATCH_SECONDS = 3600.0
+"""How much longer than it may take batches a run is believed to be at work on its last one."""
+LOOK_FOR_OLD_CODE_SECONDS = 5.0
+IN_FLIGHT = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+class DagsterSurroundings:
+    """The real queues and runs."""
+
+    def __init__(
+        self,
+        instance: dg.DagsterInstance,
+        database: QueueTransport,
+        code: SourceCode | None = None,
+        mover: DueMover | None = None,
+    ) -> None:
+        """Without a `mover` nothing is moved."""
+        self._instance = instance
+        self._database = database
+        self._code = code
+        self._mover = mover
+        self._waiting: dict[str, int] = {}
+        self._failing: dict[str, FailureCount] = {}
+        self._look_for_old_code_at = 0.0
+
+    def paused(self) -> set[str]:
+        """The names of pipelines that are held."""
+        self._waiting = self._database.claims.waiting()
+        self._failing = self._database.failures.list()
+        return set(self._database.pauses.list())
+
+    def move_due(self) -> float:
+        """Move delayed messages that are due."""
+        return self._mover.poll() if self._mover is not None else RARE_LOOK_SECONDS
+
+    def peek(self, pipeline: QueuePipeline) -> Peeked:
+        """Messages in the queue, and those in batches that no process holds any more."""
+        count = self._database.peek(pipeline.input_queue, MOST_COUNTED)
+        abandoned = self._waiting.get(self._database.resolve(pipeline.input_queue).canonical, 0)
+        return Peeked(count + abandoned, count >= MOST_COUNTED)
+
+    def end_old_runs(self, pipelines: Sequence[QueuePipeline]) -> None:
+        """Have runs take no further batch that were defined by a code server with other code than this one.
+
+        A server that has not loaded the newest files itself ends no run: its runs load them, and notice by themselves.
+        """
+        if self._code is None or self._mover is None or time.monotonic() < self._look_for_old_code_at:
+            return
+        self._look_for_old_code_at = time.monotonic() + LOOK_FOR_OLD_CODE_SECONDS
+        queues = {pipeline.name: pipeline.input_queue for pipeline in pipelines}
+        tags = {names.PIPELINE_TAG: list(queues)}
+        runs = self._instance.get_runs(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
+        old = [run for run in runs if run.tags.get(names.CODE_TAG, self._code.fingerprint) != self._code.fingerprint]
+        if not old or self._code.change() is not None:
+            return
+        for run in old:
+            queue = self._database.resolve(queues[run.tags[names.PIPELINE_TAG]])
+            self._database.receivers.end(queue, names.owner(run.run_id), "other code is deployed")
+
+    def runs(self, pipeline: QueuePipeline) -> Runs:
+        """Who is at work, and how the last runs ended."""
+        tags = {names.PIPELINE_TAG: pipeline.name}
+        working = self._instance.get_run_records(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
+        # A run whose machine died stays "started" for ever; the others must not wait for it.
+        oldest = time.time() - pipeline.max_run_seconds - pipeline.lease_seconds - LAST_BATCH_SECONDS
+        alive = [record.dagster_run for record in working if record.create_timestamp.timestamp() > oldest]
+        queue = self._database.resolve(pipeline.input_queue)
+        held = {receiver.owner: receiver for receiver in self._database.receivers.list(queue)}
+        others, elsewhere = self._others(held, alive)
+        receivers = sum(_receivers_of(run, pipeline, held) for run in alive) + others
+        failed, last = self._failed_in_a_row(tags)
+        failing = self._failing.get(queue.canonical)
+        return Runs(receivers, failed, last, failing.failures if failing else 0, elsewhere)
+
+    def _failed_in_a_row(self, tags: Mapping[str, str]) -> tuple[int, float | None]:
+        """How many runs of this code failed, and when the last did: new code has not failed yet."""
+        failed, last = 0, None
+        since = self._code.changed_at() if self._code is not None else 0.0
+        for record in self._instance.get_run_records(dg.RunsFilter(tags=tags), limit=RECENT_RUNS):
+            status = record.dagster_run.status
+            if status in IN_FLIGHT or status is dg.DagsterRunStatus.CANCELED:
+                continue
+            if status is not dg.DagsterRunStatus.FAILURE or (record.end_time or since) < since:
+                break
+            failed += 1
+            last = last or record.end_time
+        return failed, last
+
+    def _others(self, held: Mapping[str, Receiver], counted: Sequence[dg.DagsterRun]) -> tuple[int, int]:
+        """Places in the queue that none of these runs has, and how many of them no run of this Dagster has.
+
+        A new run would not get them: they belong to another machine, or to a run without the pipeline's tag.
+        """
+        ours = {names.owner(run.run_id) for run in counted}
+        left = {owner: receiver.places for owner, receiver in held.items() if owner not in ours}
+        run_ids = [run_id for owner in left if (run_id := names.run_of(owner)) is not None]
+        known = self._instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=IN_FLIGHT)) if run_ids else []
+        here = sum(left[names.owner(run.run_id)] for run in known)
+        return sum(left.values()), sum(left.values()) - here
+
+
+def _receivers_of(run: dg.DagsterRun, pipeline: QueuePipeline, held: Mapping[str, Receiver]) -> int:
+    """How many batches a run may have in work; one that takes no more has those that it is about to finish."""
+    receiver = held.get(names.owner(run.run_id))
+    if receiver is not None and receiver.ending is not None:
+        return receiver.places
+    given = run.tags.get(names.SLOTS_TAG, "")
+    return int(given) if given.isdigit() else pipeline.slots
