@@ -53,6 +53,11 @@ def check_name(name: str) -> None:
         raise AddressError(f"the name {name!r} holds a line end or another control character; choose another name")
     if any(0xD800 <= ord(character) <= 0xDFFF for character in name):
         raise AddressError(f"the name {name!r} is not valid Unicode; type it in the encoding of your terminal")
+    # SQLAlchemy finds values also inside the quotes of a name, and takes the statement up to the next bracket for one.
+    if "%(" in name or "__[POSTCOMPILE_" in name:
+        raise AddressError(
+            f"the name {name!r} holds %( or __[POSTCOMPILE_, which is read as a value; choose another name"
+        )
 
 
 def parse_sqlserver(text: str) -> QueueAddress:

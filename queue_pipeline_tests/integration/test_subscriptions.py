@@ -257,7 +257,8 @@ def test_a_subscriber_without_a_queue_is_named_with_the_way_out_and_nobody_gets_
     assert transport.publish(ACCEPTED, new_message("{}")) == 1
 
 
-def test_one_who_unsubscribed_elsewhere_and_went_is_not_asked_for_twice(transport, backend):
+def test_one_who_unsubscribed_elsewhere_and_went_is_not_asked_for_twice(transport, backend, monkeypatch):
+    monkeypatch.setattr(transport.subscriptions._cache, "_clock", lambda: 0.0)
     transport.install(plain_queues=["leaving"])
     transport.subscriptions.subscribe("leaving", "Shop.A")
     assert transport.publish("Shop.A", new_message("{}")) == 1

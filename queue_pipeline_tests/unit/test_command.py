@@ -25,7 +25,7 @@ HOSTILE = [
     "a::b",
     r"a\:b",
     "ends:",
-    "100 % of %(limit) and %s",
+    "100 % of (limit)s and %s",
     "what? $1 ?",
     "{queue} }{",
     "--; /* :limit */ DROP TABLE x",
@@ -139,11 +139,12 @@ def test_any_name_is_one_name_and_adds_no_value(database, name):
     assert len(database.compiled(command.text)[1] or ["limit"]) == 1
 
 
-@pytest.mark.parametrize("name", ["%(limit)s", "a %(b)s c", "__[POSTCOMPILE_limit]"])
+@pytest.mark.parametrize("name", ["%(limit)s", "a %(b)s c", "%%(", "__[POSTCOMPILE_limit]"])
 def test_a_name_that_sqlalchemy_would_take_for_a_value_is_refused(database, name):
     """A message may name such a queue for its reply: the message is to blame, and not the batch."""
-    with pytest.raises(AddressError, match="read as a value"):
-        AddressBook(database.dialect).resolve(QueueAddress(name))
+    for address in (QueueAddress(name), QueueAddress("orders", name)):
+        with pytest.raises(AddressError, match="read as a value"):
+            AddressBook(database.dialect).resolve(address)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
