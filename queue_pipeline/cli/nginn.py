@@ -9,6 +9,7 @@ import click
 from queue_pipeline.cli.output import count_of, duration, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE, Text, queue_argument
 from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.nginn.queue import DEFAULT_MINUTES, require_nginn
 
@@ -52,7 +53,7 @@ def figures(session: Session, queue: str, minutes: int) -> None:
 @nginn.command()
 @queue_argument
 @click.option("--max", "limit", type=POSITIVE, metavar="N", default=100, show_default=True, help="List so many.")
-@click.option("--after", type=int, metavar="ID", default=0, help="Only those after this id.")
+@click.option("--after", type=int, metavar="ID", default=BEFORE_ALL, help="Only those after this id.")
 @shared_options
 @pass_session
 def failed(session: Session, queue: str, limit: int, after: int) -> None:

@@ -10,6 +10,7 @@ from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.failed_message import FailedMessage
 from queue_pipeline.transport.nginn.rows import is_nginn
@@ -93,7 +94,7 @@ def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outco
     if is_nginn(here):
         return _failed_in_place(transport, pipeline)
     last = transport.failed.last_row_version(queue)
-    recent = transport.failed.list(queue, limit=MOST_LOOKED_AT, after=max(0, last - MOST_LOOKED_AT))
+    recent = transport.failed.list(queue, limit=MOST_LOOKED_AT, after=max(BEFORE_ALL, last - MOST_LOOKED_AT))
     own = [one for one in recent if one.failed_queue in (None, here.canonical, pipeline.input_queue)]
     if not own:
         return Outcome(ERRORS, True, f"nothing of {pipeline.input_queue} is in {queue}", {"failed": 0})

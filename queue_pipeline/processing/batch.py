@@ -132,7 +132,9 @@ class BatchProcessor:
         marks: Sequence[Mark] = (),
     ) -> None:
         dead_letters = [row.row_version for row in batch.unreadable]
-        self._transport.claims.complete(batch.claim, (), work, ready=ready, dead_letters=dead_letters, marks=marks)
+        self._transport.claims.complete(
+            batch.claim, (), work, ready=ready, dead_letters=dead_letters, marks=marks, read=batch.read
+        )
 
     def _confirmations(self, messages: Table, started: datetime) -> list[ReadyMessages]:
         """What is sent about messages that were processed: to the audit queue, and to whoever retried them."""

@@ -18,7 +18,7 @@ from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.messages_frame import PAYLOAD
 from queue_pipeline.processing.sorting import Failed
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claim import Claim, ranges
+from queue_pipeline.transport.claim import Claim, RowsRead, ranges
 from queue_pipeline.transport.claim_reader import ClaimReader, Part
 
 _TEXT = pa.string()
@@ -73,6 +73,12 @@ class ClaimedBatch:
     messages: Table
     unreadable: Sequence[Unreadable]
     read_seconds: float = 0.0
+
+    @property
+    def read(self) -> RowsRead:
+        """Which messages of its claim these are."""
+        unreadable = (row.row_version for row in self.unreadable)
+        return RowsRead.of([*self.messages["row_version"].to_pylist(), *unreadable])
 
     @property
     def came_back(self) -> list[tuple[int, int]]:

@@ -52,6 +52,7 @@ class ExecutorBatches:
             dead_letters=[row.row_version for row in results.unreadable],
             staged=piles,
             marks=errors.marks,
+            read=results.read,
         )
         return executors_report(claim, results, errors, clock, transformed)
 

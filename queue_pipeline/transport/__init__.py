@@ -5,7 +5,7 @@ This layer knows databases only; nothing in it imports Dagster or Spark.
 
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claim import Claim, RowsRead
 from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.install import InstallOptions
 from queue_pipeline.transport.messages import (
@@ -30,6 +30,7 @@ __all__ = [
     "QueueTransport",
     "ReadyMessages",
     "ReceivedMessage",
+    "RowsRead",
     "TableRows",
     "TransactionMode",
     "new_message",

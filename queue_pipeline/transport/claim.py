@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from queue_pipeline.transport.addressing import QueueTable
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
+from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, RowsDifferError
 
 DEFAULT_LEASE_SECONDS = 300.0
 LONGEST_LEASE_SECONDS = 24 * 60 * 60.0
 DEFAULT_MAX_BYTES = 1 << 40
 LONGEST_OWNER = 200
+LOW_BITS = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,42 @@ class Claim:
     def fence(self) -> dict[str, Any]:
         """The values that the claim's row must still have for its holder to act on it."""
         return {"claim_id": self.claim_id, "owner": self.owner, "attempt": self.attempt}
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """Which messages were read, as figures that a database computes of a claim in one pass; none by default."""
+
+    messages: int = 0
+    first: int | None = None
+    last: int | None = None
+    low_bits: int = 0
+    """The sum of the lower 32 bits of the row versions: in 64 bits it does not overflow."""
+
+    @staticmethod
+    def of(row_versions: Iterable[int]) -> RowsRead:
+        """The figures of messages, by their row versions."""
+        versions = list(row_versions)
+        if not versions:
+            return RowsRead()
+        return RowsRead(len(versions), min(versions), max(versions), sum(version & LOW_BITS for version in versions))
+
+    def __add__(self, other: RowsRead) -> RowsRead:
+        """The figures of both together."""
+        firsts = [one.first for one in (self, other) if one.first is not None]
+        lasts = [one.last for one in (self, other) if one.last is not None]
+        return RowsRead(
+            self.messages + other.messages,
+            min(firsts, default=None),
+            max(lasts, default=None),
+            self.low_bits + other.low_bits,
+        )
+
+    def __str__(self) -> str:
+        """In words, for errors."""
+        if not self.messages:
+            return "no messages"
+        return f"{self.messages:,} messages (row versions {self.first} to {self.last}, checksum {self.low_bits:x})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +105,23 @@ def lost(claim: Claim) -> ClaimLostError:
     return ClaimLostError(
         f"claim {claim.claim_id} of {claim.queue} is no longer held by {claim.owner} at attempt {claim.attempt}: "
         "its lease ran out and another took it, or it was released; nothing was sent, whoever holds it now goes on"
+    )
+
+
+def partly_lost(claim: Claim) -> ClaimLostError:
+    """The error of a claim of which another reader of its queue has some messages by now."""
+    return ClaimLostError(
+        f"claim {claim.claim_id} of {claim.queue}: another reader of the queue took some of its messages, after their "
+        "lease was over or by hand; nothing was sent, and what is left is taken again"
+    )
+
+
+def differs(claim: Claim, read: object, held: object) -> RowsDifferError:
+    """The error of a claim that holds other messages than its holder read."""
+    return RowsDifferError(
+        f"claim {claim.claim_id} of {claim.queue}: {read} were read, but the claim holds {held}; nothing was sent or "
+        "deleted. Something that is no receiver changed its rows. When the claim is released, put its messages back "
+        f"into the queue with: queue-pipeline claims return {shlex.quote(claim.queue)}"
     )
 
 

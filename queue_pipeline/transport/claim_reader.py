@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from queue_pipeline.transport.addressing import AddressBook
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claim import Claim, partly_lost
+from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.nginn.reading import read_in_place
 from queue_pipeline.transport.nginn.rows import is_nginn
@@ -34,20 +36,28 @@ class ClaimReader:
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
         self._book = book
+        self._store = ClaimStore(database, book)
 
     def parts(
         self, claim: Claim, max_messages: int = DEFAULT_PART_MESSAGES, max_bytes: int = DEFAULT_PART_BYTES
     ) -> list[Part]:
-        """The claim's parts in order; a message larger than the bound is a part of its own."""
+        """The claim's parts in order; a message larger than the bound is a part of its own.
+
+        Together they are as many messages as the claim has, or there are none: nobody reads half a claim for a whole.
+        """
         if max_messages < 1 or max_bytes < 1:
             raise ConfigurationError(f"queue {claim.queue}: a part needs room for at least one message and one byte")
-        tables = self._book.claim_tables(self._book.resolve(claim.queue))
-        command = self._database.dialect.statement(
-            f"{tables.queue.layout}/claimed.parts", queue=tables.queue, claimed=tables.claimed
-        )
+        command = self._store.statement(self._store.tables(claim), "parts")
         values = {"messages": max_messages, "bytes": max_bytes, "claim_id": claim.claim_id}
-        rows = self._database.run(lambda own: own.rows(command, **values), write=False)
-        return [Part(int(first), int(last), int(messages), int(size)) for first, last, messages, size in rows]
+
+        def cut(transaction: Transaction) -> list[Part]:
+            found = [Part(*map(int, row)) for row in transaction.rows(command, **values)]
+            messages = sum(part.messages for part in found)
+            if messages != claim.messages:
+                raise self._store.other_size(transaction, claim, messages)
+            return found
+
+        return self._database.run(cut, write=False)
 
     def read(
         self,
@@ -62,18 +72,19 @@ class ClaimReader:
             yield self.read_part(claim, part, body=body)
 
     def read_part(self, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
-        """One part as one record batch."""
+        """One part as one record batch; fewer messages than it was cut to mean that others have them by now."""
         from queue_pipeline.transport.claimed_columns import from_rows
 
-        tables = self._book.claim_tables(self._book.resolve(claim.queue))
+        tables = self._store.tables(claim)
         values = {"claim_id": claim.claim_id, "first": part.first_row_version, "last": part.last_row_version}
-        dialect = self._database.dialect
-        if is_nginn(tables.queue):
-            settings = self._book.nginn
-            rows = self._database.run(
-                lambda own: read_in_place(own, dialect, tables, settings, values, body=body), write=False
-            )
-            return from_rows(rows)
-        name = f"{tables.queue.layout}/claimed.{'read' if body else 'read_headers'}"
-        command = dialect.statement(name, queue=tables.queue, claimed=tables.claimed)
-        return from_rows(self._database.run(lambda own: own.read(command, **values), write=False))
+
+        def read(transaction: Transaction) -> Sequence[Sequence[Any]]:
+            if is_nginn(tables.queue):
+                dialect, settings = self._database.dialect, self._book.nginn
+                return read_in_place(transaction, dialect, tables, settings, values, body=body)
+            return transaction.read(self._store.statement(tables, "read" if body else "read_headers"), **values)
+
+        rows = self._database.run(read, write=False)
+        if len(rows) != part.messages:
+            raise partly_lost(claim)
+        return from_rows(rows)

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, AddressBook, ClaimTables
-from queue_pipeline.transport.claim import Claim, ClaimStatus, lost
+from queue_pipeline.transport.claim import Claim, ClaimStatus, RowsRead, differs, lost
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-
-LAST_ROW_VERSION = 2**63 - 1
+from queue_pipeline.transport.errors import QueuePipelineError
 
 
 class ClaimStore:
@@ -141,9 +140,27 @@ class ClaimStore:
 
     def sizes(self, transaction: Transaction, tables: ClaimTables, claim_id: str) -> tuple[int, int, int]:
         """Messages, bytes and first row version of what is left in a claim."""
-        sizes = self.statement(tables, "sizes")
-        row = transaction.rows(sizes, claim_id=claim_id, first=0, last=LAST_ROW_VERSION)[0]
+        row = transaction.rows(self.statement(tables, "sizes"), claim_id=claim_id)[0]
         return int(row[0]), int(row[1]), int(row[2] or 0)
+
+    def held_rows(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> RowsRead:
+        """Which messages a claim holds now."""
+        row = transaction.rows(self.statement(tables, "figures"), claim_id=claim.claim_id)[0]
+        messages, first, last, low_bits = (None if value is None else int(value) for value in row)
+        return RowsRead(messages or 0, first, last, low_bits or 0)
+
+    def check_read(self, transaction: Transaction, tables: ClaimTables, claim: Claim, read: RowsRead) -> None:
+        """Make sure, in the transaction that completes a claim, that it holds what was read of it."""
+        held = self.held_rows(transaction, tables, claim)
+        if held != read:
+            raise differs(claim, read, held)
+
+    def other_size(self, transaction: Transaction, claim: Claim, messages: int) -> QueuePipelineError:
+        """Why a claim holds another number of messages than its holder knows of."""
+        known = ((status.claim_id, status.owner, status.attempt) for status in self.list(transaction, claim.queue))
+        if (claim.claim_id, claim.owner, claim.attempt) not in known:
+            return lost(claim)
+        return differs(claim, f"{messages:,} messages", f"{claim.messages:,} by its count")
 
     def waiting(self, transaction: Transaction) -> dict[str, int]:
         """Messages in claims that nobody holds, by queue."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
@@ -20,10 +20,13 @@ from queue_pipeline.transport.claim import (
     ClaimStatus,
     check_claim,
     check_lease,
+    RowsRead,
     check_owner,
     lost,
 )
-from queue_pipeline.transport.claim_store import LAST_ROW_VERSION, ClaimStore
+    differs,
+from queue_pipeline.transport.claim_store import ClaimStore
+    partly_lost,
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
@@ -46,6 +49,14 @@ COMMIT_TRIES = 3
 
 class Claims:
     """Claim, adopt, renew, complete, release, split and list."""
+class ClaimedMessages(NamedTuple):
+    """A small claim's messages as objects, its poison as (row version, what is wrong), and the figures of both."""
+
+    good: list[ReceivedMessage]
+    poison: list[tuple[int, str]]
+    read: RowsRead
+
+
 
     def __init__(
         self,
@@ -201,13 +212,17 @@ class Claims:
     ) -> int:
         """End a claim: fence, own work, sends and the deletion of its messages in one transaction, all or none.
 
-        `work` gets SQLAlchemy's connection and runs the caller's own statements in that transaction; it is called again
-        if the database picks the transaction as a deadlock victim. `ready` are messages as columns, `dead_letters` the
-        row versions of messages whose headers cannot be read: they go to the error queue byte for byte. `staged` are
+        `read` are the messages that the results are made of, dead letters and failed ones among them: if the claim
+        holds others, nothing is done. None: the caller read nothing, and the messages are deleted unseen. `work` gets
+        SQLAlchemy's connection and runs the caller's own statements in that transaction; it is called again if the
+        database picks the transaction as a deadlock victim. `ready` are messages as columns, `dead_letters` the row
+        versions of messages whose headers cannot be read: they go to the error queue byte for byte. `staged` are
         results that lie in the outbox; if a single one of them is not there, nothing is done. `marks` say what becomes
         of messages of an NGinn queue that failed. Returns how many messages were sent.
         """
         prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_ready(ready)]
+        *,
+        read: RowsRead | None,
         tables = self._store.tables(claim)
         drop = self._store.statement(tables, "drop")
 
@@ -216,13 +231,16 @@ class Claims:
             if work is not None:
                 with transaction.scope():
                     work(transaction.connection)
-            if not is_nginn(tables.queue):
-                self._move_dead_letters(transaction, claim, dead_letters)
+            gone = 0 if is_nginn(tables.queue) else self._move_dead_letters(transaction, claim, dead_letters)
             sent = self._sender.write(transaction, prepared) + self._outbox.deliver(transaction, claim, staged)
             if is_nginn(tables.queue):
                 self.in_place.complete(transaction, tables, claim, marks, dead_letters)
             else:
-                transaction.execute(drop, claim_id=claim.claim_id)
+                gone += transaction.count(drop, claim_id=claim.claim_id)
+                if read is not None and gone != read.messages:
+                    raise differs(claim, read, f"{gone:,} messages")
+            if read is not None:
+                self._store.check_read(transaction, tables, claim, read)
             self._outbox.clear(transaction, claim)
             return sent
 
@@ -286,26 +304,35 @@ class Claims:
         rows = self._database.run(lambda own: own.rows(command, claim_id=claim.claim_id, text=text), write=False)
         return [int(row[0]) for row in rows]
 
-    def messages(self, claim: Claim) -> tuple[list[ReceivedMessage], list[tuple[int, str]]]:
-        """A small claim's messages as objects, and its poison as (row version, what is wrong)."""
+    def messages(self, claim: Claim) -> ClaimedMessages:
+        """A small claim's messages as objects."""
         tables = self._store.tables(claim)
-        whole = {"claim_id": claim.claim_id, "first": 0, "last": LAST_ROW_VERSION}
         good: list[ReceivedMessage] = []
         poison: list[tuple[int, str]] = []
 
-        def read(transaction: Transaction) -> Sequence[Any]:
+        def read(transaction: Transaction) -> tuple[RowsRead, Sequence[Any]]:
+            held = self._store.held_rows(transaction, tables, claim)
+            if held.messages != claim.messages:
+                raise self._store.other_size(transaction, claim, held.messages)
+            values = {"claim_id": claim.claim_id, "first": held.first, "last": held.last}
             if is_nginn(tables.queue):
-                return read_in_place(transaction, self._database.dialect, tables, self._book.nginn, whole)
-            return transaction.rows(self._store.statement(tables, "read"), **whole)
+                rows = read_in_place(transaction, self._database.dialect, tables, self._book.nginn, values)
+            else:
+                rows = list(transaction.rows(self._store.statement(tables, "read"), **values))
+            read = RowsRead.of(int(row[1]) for row in rows)
+            if read != held:
+                raise partly_lost(claim)
+            return read, rows
 
-        for row in self._database.run(read, write=False):
+        figures, rows = self._database.run(read, write=False)
+        for row in rows:
             try:
                 good.append(from_row(*row))
             except ValueError as error:
                 poison.append((int(row[1]), str(error)))
         for message in good:
             message.headers.pop(wire.FORWARD_DESTINATION, None)
-        return good, poison
+        return ClaimedMessages(good, poison, figures)
 
     def find(self, claim_id: str) -> Claim | None:
         """A claim that has an owner, by its id: for tools that act on what they did not claim themselves."""
@@ -340,13 +367,15 @@ class Claims:
 
         self._database.run(wait)
 
-    def _move_dead_letters(self, transaction: Transaction, claim: Claim, row_versions: Sequence[int]) -> None:
-        tables = self._store.tables(claim)
+    def _move_dead_letters(self, transaction: Transaction, claim: Claim, row_versions: Sequence[int]) -> int:
+        """Returns how many there were."""
+        tables, moved = self._store.tables(claim), 0
         read, drop = (self._store.statement(tables, name) for name in ("read", "drop_one"))
         for row_version in row_versions:
             for row in transaction.rows(read, claim_id=claim.claim_id, first=row_version, last=row_version):
                 self._forwarder.dead_letter(transaction, str(row[0]), row[2], row[3])
-                transaction.execute(drop, claim_id=claim.claim_id, row_version=row_version)
+                moved += transaction.count(drop, claim_id=claim.claim_id, row_version=row_version)
+        return moved
 
     def _take_new(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease_milliseconds: int

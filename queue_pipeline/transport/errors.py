@@ -79,6 +79,10 @@ class ClaimLostError(QueuePipelineError):
     exit_code = 6
 
 
+class RowsDifferError(QueuePipelineError):
+    """What was read of a claim is not what the claim holds: nothing was sent, and nothing was deleted."""
+
+
 class RequestTimeoutError(QueuePipelineError, TimeoutError):
     """No reply to a request came in time; the request may still be answered, or may never have been taken."""
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
@@ -74,10 +75,11 @@ class FailedMessages:
         return left
 
     def last_row_version(self, error_queue: Destination) -> int:
-        """How far the queue goes now, 0 when it is empty; what fails later lies beyond."""
+        """How far the queue goes now; what fails later lies beyond."""
         queue = self._queue(error_queue)
         command = self._database.dialect.statement(f"{queue.layout}/failed.last", queue=queue)
-        return int(self._database.run(lambda own: own.rows(command), write=False)[0][0] or 0)
+        last = self._database.run(lambda own: own.rows(command), write=False)[0][0]
+        return BEFORE_ALL if last is None else int(last)
 
     def count(self, error_queue: Destination, selection: Selection | None = None, up_to: int | None = None) -> int:
         """How many messages there are, or are chosen, up to a row version."""
@@ -148,7 +150,7 @@ class FailedMessages:
         error_queue: Destination,
         selection: Selection | None = None,
         limit: int = DEFAULT_LIMIT,
-        after: int = 0,
+        after: int = BEFORE_ALL,
     ) -> list[FailedMessage]:
         """The oldest messages, or the oldest of the chosen ones, after a row version; left where they are."""
         queue = self._queue(error_queue)
@@ -156,7 +158,7 @@ class FailedMessages:
         return [*itertools.islice(self._scan(queue, selection, after=after), limit)]
 
     def _scan(
-        self, queue: QueueTable, selection: Selection | None, up_to: int | None = None, after: int = 0
+        self, queue: QueueTable, selection: Selection | None, up_to: int | None = None, after: int = BEFORE_ALL
     ) -> Iterator[FailedMessage]:
         """The chosen messages, oldest first, as far as the queue goes now; no lock and no transaction in between."""
         dialect, shapes = self._database.dialect, self._database.shapes

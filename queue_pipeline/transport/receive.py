@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claim import Claim, RowsRead
 from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
@@ -162,7 +162,7 @@ class Receiver:
         except BaseException:
             self._claims.give_back(claim)
             raise
-        self._claims.complete(claim)
+        self._claims.complete(claim, read=RowsRead.of(versions))
 
     def _claim_messages(self, batch: Received, max_messages: int) -> Claim | None:
         """Claim until there is something to hand over or the queue is empty; poison goes to the error queue."""
@@ -170,7 +170,7 @@ class Receiver:
             batch.expired += claim.expired
             batch.forwarded += claim.forwarded
             try:
-                batch.messages[:], poison = self._claims.messages(claim)
+                batch.messages[:], poison, _ = self._claims.messages(claim)
                 left = self._claims.dead_letter(claim, [row for row, _ in poison]) if poison else claim
             except BaseException:
                 self._claims.give_back(claim)
@@ -179,3 +179,5 @@ class Receiver:
             if left is not None:
                 return left
         return None
+        # Before the caller has the list, which is theirs to change.
+        versions = [message.row_version for message in batch.messages]

@@ -103,7 +103,7 @@ def _receive(transport: QueueTransport, queue: str, batch: int) -> int:
     claim = transport.claim(queue, OWNER, batch)
     if claim is None:
         raise RuntimeError(f"{queue}: nothing was there to be received")
-    transport.claims.complete(claim)
+    transport.claims.complete(claim, read=None)
     return claim.messages
 
 

@@ -88,4 +88,4 @@ def _work_off(transport: QueueTransport, queue: str) -> None:
     claim = transport.claim(queue, OWNER, BATCH)
     if claim is None or claim.messages != BATCH:
         raise RuntimeError(f"{queue}: {claim.messages if claim else 0} messages were claimed instead of {BATCH}")
-    transport.claims.complete(claim)
+    transport.claims.complete(claim, read=None)

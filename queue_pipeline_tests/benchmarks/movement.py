@@ -93,7 +93,7 @@ def complete_all(transport: QueueTransport, claims: Sequence[Claim], operations:
     """End every claim with as many results as it has messages."""
     start = 0
     for claim in claims:
-        transport.claims.complete(claim, operations[start : start + claim.messages])
+        transport.claims.complete(claim, operations[start : start + claim.messages], read=None)
         start += claim.messages
 
 

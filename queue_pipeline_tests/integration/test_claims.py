@@ -72,7 +72,7 @@ def test_completion_sends_the_results_and_deletes_the_messages_at_once(transport
     transport.install("billing")
     send(transport, 3)
     claim = claims.claim(orders, "me", 10)
-    assert claims.complete(claim, [Operation("billing", new_message(str(n))) for n in range(3)]) == 3
+    assert claims.complete(claim, [Operation("billing", new_message(str(n))) for n in range(3)], read=None) == 3
     assert transport.peek("billing") == 3
     assert transport.peek("orders") == 0
     assert is_empty(transport, backend)
@@ -82,10 +82,12 @@ def test_a_completion_that_fails_changes_nothing(transport, claims, orders):
     send(transport, 3)
     claim = claims.claim(orders, "me", 10)
     with pytest.raises(QueueNotFoundError):
-        claims.complete(claim, [Operation("orders", new_message("a")), Operation("nowhere", new_message("b"))])
+        claims.complete(
+            claim, [Operation("orders", new_message("a")), Operation("nowhere", new_message("b"))], read=None
+        )
     assert transport.peek("orders") == 0
     assert numbers(transport, claim) == [0, 1, 2]
-    assert claims.complete(claim, [Operation("orders", new_message("a"))]) == 1
+    assert claims.complete(claim, [Operation("orders", new_message("a"))], read=None) == 1
 
 
 def test_the_callers_own_work_commits_with_the_completion(transport, backend, claims, orders):
@@ -98,9 +100,9 @@ def test_the_callers_own_work_commits_with_the_completion(transport, backend, cl
         connection.execute(text(f"INSERT INTO {ledger} (n) VALUES (:n)"), {"n": 5})
 
     with pytest.raises(QueueNotFoundError):
-        claims.complete(claim, [Operation("nowhere", new_message("b"))], work=note)
+        claims.complete(claim, [Operation("nowhere", new_message("b"))], work=note, read=None)
     assert backend.sql(transport, f"SELECT count(*) FROM {ledger}")[0][0] == 0
-    claims.complete(claim, work=note)
+    claims.complete(claim, work=note, read=None)
     assert [row[0] for row in backend.sql(transport, f"SELECT n FROM {ledger}")] == [5]
 
 
@@ -120,7 +122,7 @@ def test_a_zombie_can_neither_send_nor_renew_nor_release_nor_split(transport, ba
     abandon(transport, backend, zombie)
     heir = claims.claim(orders, "zombie", 4)
     for act in (
-        lambda: claims.complete(zombie, [Operation("orders", new_message("twice"))]),
+        lambda: claims.complete(zombie, [Operation("orders", new_message("twice"))], read=None),
         lambda: claims.renew(zombie),
         lambda: claims.release(zombie),
         lambda: claims.split(zombie, 2),
@@ -132,7 +134,7 @@ def test_a_zombie_can_neither_send_nor_renew_nor_release_nor_split(transport, ba
     assert transport.peek("orders") == 0
     assert transport.peek("error") == 0
     assert numbers(transport, heir) == [0, 1, 2, 3]
-    assert claims.complete(heir) == 0
+    assert claims.complete(heir, read=None) == 0
 
 
 def test_renewing_keeps_a_claim(transport, backend, claims, orders):
@@ -170,7 +172,7 @@ def test_a_larger_claim_is_taken_over_in_parts_that_fit(transport, backend, clai
     while claim := claims.claim(orders, "you", 4):
         assert claim.messages <= 4
         seen += numbers(transport, claim)
-        claims.complete(claim)
+        claims.complete(claim, read=None)
     assert seen == list(range(10))
     assert is_empty(transport, backend)
 
@@ -193,7 +195,7 @@ def test_a_split_claim_goes_on_as_two(transport, backend, claims, orders):
     assert numbers(transport, first) == [0, 1]
     assert numbers(transport, second) == [2, 3, 4]
     assert sorted(status.messages for status in claims.list(orders)) == [2, 3]
-    claims.complete(second)
+    claims.complete(second, read=None)
     claims.release(first)
     assert numbers(transport, claims.claim(orders, "you", 10)) == [0, 1]
 
@@ -244,7 +246,7 @@ def test_abandoned_claims_are_given_back_and_held_ones_are_not(transport, backen
 def test_messages_with_unreadable_headers_leave_a_claim_byte_for_byte(transport, backend, claims, orders):
     send(transport, 3)
     claim = claims.claim(orders, "me", 10)
-    good, poison = claims.messages(claim)
+    good, poison, _ = claims.messages(claim)
     assert (len(good), poison) == (3, [])
     left = claims.dead_letter(claim, [good[1].row_version])
     assert left.messages == 2
@@ -284,7 +286,7 @@ def test_a_commit_whose_answer_was_lost_is_looked_up_not_repeated(transport, cla
             raise CommitUnknownError("the answer was lost")
 
     monkeypatch.setattr(Database, "_commit", commit)
-    assert claims.complete(claim, [Operation("billing", new_message("once"))]) == 1
+    assert claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
     assert lost and transport.peek("billing") == 1
 
 
@@ -303,7 +305,7 @@ def test_a_commit_that_never_arrived_is_done_again(transport, claims, orders, mo
         genuine(database, connection)
 
     monkeypatch.setattr(Database, "_commit", commit)
-    assert claims.complete(claim, [Operation("billing", new_message("once"))]) == 1
+    assert claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
     assert lost and transport.peek("billing") == 1
 
 

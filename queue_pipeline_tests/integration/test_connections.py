@@ -229,7 +229,7 @@ def test_a_commit_that_is_cut_off_completes_a_claim_once(postgresql, postgres, m
         genuine(self, connection)
 
     monkeypatch.setattr(Database, "_commit", commit)
-    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))]) == 1
+    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
     assert killed and transport.peek("billing") == 1
 
 
@@ -247,7 +247,7 @@ def test_a_commit_whose_answer_is_lost_completes_a_claim_once(backend, transport
             raise transport.database.engine.dialect.dbapi.OperationalError("08S01", "the connection is lost")
 
     monkeypatch.setattr(transport.database.engine.dialect, "do_commit", commit)
-    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))]) == 1
+    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
     assert lost and transport.peek("billing") == 1
 
 
@@ -274,7 +274,7 @@ def test_the_database_going_away_and_coming_back_is_noticed(driver):
         cluster.start()
         assert transport.peek("orders") == 1
         cluster.restart()
-        assert transport.claims.complete(claim) == 0, "no error: the idle connection is replaced"
+        assert transport.claims.complete(claim, read=None) == 0, "no error: the idle connection is replaced"
 
 
 # --- interrupts --------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_an_account_that_can_only_read_and_write_can_do_everything_else(postgres
         first, second = runtime.claims.split(claim, 2)
         runtime.claims.renew(first)
         assert sum(batch.num_rows for batch in runtime.claim_reader.read(first)) == 2
-        assert runtime.claims.complete(first, [Operation("billing", new_message("result"))]) == 1
+        assert runtime.claims.complete(first, [Operation("billing", new_message("result"))], read=None) == 1
         adopted = runtime.claims.adopt(second, "you")
         assert runtime.claims.release_owner("you") == [adopted]
         assert runtime.claims.waiting() == {runtime.resolve("orders").canonical: 3}

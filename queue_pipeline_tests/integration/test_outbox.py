@@ -47,7 +47,7 @@ def test_what_tasks_staged_arrives_with_the_completion_in_their_order(backend, t
     second = transport.outbox.stage(claim, "job.1.2", [results(5, 5)])
     assert [(pile.destination, pile.messages) for pile in first] == [("billing", 5), ("shipping", 2)]
     assert (bodies(transport), bodies(transport, "shipping")) == ([], [])
-    assert transport.claims.complete(claim, staged=[*first, *second]) == 12
+    assert transport.claims.complete(claim, staged=[*first, *second], read=None) == 12
     assert (bodies(transport), bodies(transport, "shipping")) == (list(range(10)), [50, 51])
     assert {shown.headers["note"] for shown in transport.show("billing", 100)} == {"Grüße"}
     assert (staged(backend, transport), transport.claims.list(), transport.peek("orders")) == (0, [], 0)
@@ -56,7 +56,7 @@ def test_what_tasks_staged_arrives_with_the_completion_in_their_order(backend, t
 def test_an_attempt_that_nobody_reported_leaves_nothing(backend, transport, claim):
     transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     again = transport.outbox.stage(claim, "job.0.7", [results(0, 5)])
-    transport.claims.complete(claim, staged=again)
+    transport.claims.complete(claim, staged=again, read=None)
     assert bodies(transport) == list(range(5))
     assert staged(backend, transport) == 0
 
@@ -67,12 +67,12 @@ def test_a_claim_is_not_completed_with_less_than_was_reported(backend, transport
     one_body = {"sqlite": "Body = CAST('3' AS BLOB)", "postgresql": "body = '3'::bytea", "sqlserver": "Body = 0x33"}
     backend.sql(transport, f"DELETE FROM {outbox} WHERE {one_body[backend.name]}")
     with pytest.raises(StagedLostError, match="1 of 5 messages for billing"):
-        transport.claims.complete(claim, staged=piles)
+        transport.claims.complete(claim, staged=piles, read=None)
     assert (bodies(transport), bodies(transport, "shipping")) == ([], [])
     assert [one.messages for one in transport.claims.list()] == [10]
     backend.sql(transport, f"DELETE FROM {outbox}")
     with pytest.raises(StagedLostError, match="nothing was sent, and the claim is processed again"):
-        transport.claims.complete(claim, staged=piles)
+        transport.claims.complete(claim, staged=piles, read=None)
     assert transport.claim_reader.parts(claim)[0].messages == 10
 
 
@@ -81,7 +81,7 @@ def test_a_task_that_outlived_its_claim_stages_nothing(backend, transport, claim
     with pytest.raises(ClaimLostError):
         transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     assert staged(backend, transport) == 0
-    transport.claims.complete(taken)
+    transport.claims.complete(taken, read=None)
     with pytest.raises(ClaimLostError):
         transport.outbox.stage(taken, "job.0.1", [results(0, 5)])
     assert staged(backend, transport) == 0
@@ -93,7 +93,7 @@ def test_what_a_zombie_staged_is_not_sent_by_whoever_took_over(backend, transpor
     piles = transport.outbox.stage(taken, "job.0.2", [results(0, 5)])
     # The zombie may give up, too late, and must not drop what its successor staged.
     assert transport.outbox.abandon(claim) == 0
-    transport.claims.complete(taken, staged=piles)
+    transport.claims.complete(taken, staged=piles, read=None)
     assert bodies(transport) == list(range(5))
     assert staged(backend, transport) == 0
 
@@ -103,8 +103,8 @@ def test_giving_up_drops_what_was_staged_and_is_harmless_after_the_completion(ba
     assert transport.outbox.abandon(claim) == 5
     assert staged(backend, transport) == 0
     with pytest.raises(StagedLostError):
-        transport.claims.complete(claim, staged=piles)
-    transport.claims.complete(claim, staged=transport.outbox.stage(claim, "job.0.2", [results(0, 5)]))
+        transport.claims.complete(claim, staged=piles, read=None)
+    transport.claims.complete(claim, staged=transport.outbox.stage(claim, "job.0.2", [results(0, 5)]), read=None)
     assert transport.outbox.abandon(claim) == 0
     assert bodies(transport) == list(range(5))
 
@@ -112,7 +112,7 @@ def test_giving_up_drops_what_was_staged_and_is_harmless_after_the_completion(ba
 def test_times_to_live_and_delays_count_from_the_completion(transport, claim):
     ready = [results(0, 1, milliseconds=3_600_000), results(1, 1, milliseconds=86_400_000 + 1, delayed=True)]
     piles = transport.outbox.stage(claim, "job.0.1", ready)
-    transport.claims.complete(claim, staged=piles)
+    transport.claims.complete(claim, staged=piles, read=None)
     assert bodies(transport) == [0]
     (status,) = transport.status("billing")
     assert status.expired == 0
@@ -123,7 +123,9 @@ def test_times_to_live_and_delays_count_from_the_completion(transport, claim):
 def test_a_queue_that_is_missing_is_named_and_nothing_is_lost(transport, claim):
     # SQL Server is asked for the columns of the table while staging, the others find out at the completion.
     with pytest.raises(QueueNotFoundError, match="nowhere"):
-        transport.claims.complete(claim, staged=transport.outbox.stage(claim, "job.0.1", [results(0, 2, "nowhere")]))
+        transport.claims.complete(
+            claim, staged=transport.outbox.stage(claim, "job.0.1", [results(0, 2, "nowhere")]), read=None
+        )
     assert [one.messages for one in transport.claims.list()] == [10]
 
 
@@ -134,7 +136,7 @@ def test_what_belongs_to_no_claim_is_swept(backend, transport, claim):
     backend.sql(transport, f"UPDATE {outbox} SET {column} = '00000000-0000-4000-8000-00000000dead'")
     other = transport.outbox.stage(claim, "job.0.2", [results(0, 3)])
     assert transport.outbox.sweep() == 5
-    transport.claims.complete(claim, staged=other)
+    transport.claims.complete(claim, staged=other, read=None)
     assert bodies(transport) == [0, 1, 2]
 
 
@@ -156,7 +158,7 @@ def test_a_completion_waits_for_a_task_that_is_staging_and_drops_what_it_left(
     staging.start()
     assert holding.wait(20)
     done = []
-    completing = threading.Thread(target=lambda: done.append(transport.claims.complete(claim, staged=piles)))
+    completing = threading.Thread(target=lambda: done.append(transport.claims.complete(claim, staged=piles, read=None)))
     completing.start()
     completing.join(0.3)
     assert done == []
@@ -176,7 +178,7 @@ def test_a_crash_of_the_database_empties_the_outbox_and_completes_nothing():
         piles = transport.outbox.stage(claim, "job.0.1", [results(0, 10)])
         cluster.restart("immediate")
         with pytest.raises(StagedLostError, match="10 of 10 messages for billing"):
-            transport.claims.complete(claim, staged=piles)
+            transport.claims.complete(claim, staged=piles, read=None)
         piles = transport.outbox.stage(claim, "job.0.2", [results(0, 10)])
-        assert transport.claims.complete(claim, staged=piles) == 10
+        assert transport.claims.complete(claim, staged=piles, read=None) == 10
         assert bodies(transport) == list(range(10))

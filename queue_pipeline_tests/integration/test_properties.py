@@ -126,7 +126,7 @@ def test_a_queue_may_have_any_name(backend, transport, name):
         assert (status.queue, status.pending, status.claimed) == (address, 1, 2)
         # Some servers tell names in lower case.
         assert address.lower() in [listed.queue.lower() for listed in transport.status()]
-        transport.claims.complete(claim)
+        transport.claims.complete(claim, read=None)
         with transport.receive(address) as batch:
             assert [message.body for message in batch] == [b"3"]
         assert transport.peek(address) == 0
@@ -216,7 +216,7 @@ def claimed_rows(transport: QueueTransport, messages: int) -> list[dict[str, Any
     claim = transport.claims.claim(transport.resolve("orders"), "tester", messages)
     assert claim is not None
     rows = [row for batch in transport.claim_reader.read(claim, max_messages=2) for row in batch.to_pylist()]
-    transport.claims.complete(claim)
+    transport.claims.complete(claim, read=None)
     return rows
 
 
@@ -284,7 +284,7 @@ def test_a_body_that_is_null_is_claimed_as_an_empty_one(backend, transport):
     transport.send("orders", OutgoingMessage(b""))
     claim = transport.claims.claim(transport.resolve("orders"), "tester", 10)
     assert claim is not None
-    messages, poison = transport.claims.messages(claim)
+    messages, poison, _ = transport.claims.messages(claim)
     assert ([message.body for message in messages], poison) == ([b"", b""], [])
     (records,) = transport.claim_reader.read(claim)
     assert [body or b"" for body in records.column("body").to_pylist()] == [b"", b""]
@@ -316,7 +316,7 @@ def test_headers_that_cannot_be_read_go_to_the_error_queue_unaltered(backend, tr
     if claimed:
         claim = transport.claims.claim(transport.resolve("orders"), "tester", 10)
         assert claim is not None
-        messages, poison = transport.claims.messages(claim)
+        messages, poison, _ = transport.claims.messages(claim)
         assert messages == []
         assert transport.claims.dead_letter(claim, [row_version for row_version, _ in poison]) is None
     else:

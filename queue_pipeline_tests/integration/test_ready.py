@@ -116,7 +116,9 @@ def test_a_completion_writes_messages_and_columns_together(transport, orders):
     transport.install("billing")
     claim = claim_some(transport)
     columns = [ready("billing", MESSAGES[:2]), ready(transport.resolve("orders"), MESSAGES[2:])]
-    assert transport.claims.complete(claim, [Operation("billing", new_message("object"))], ready=columns) == 5
+    assert (
+        transport.claims.complete(claim, [Operation("billing", new_message("object"))], ready=columns, read=None) == 5
+    )
     assert [shown.body for shown in transport.show("billing")] == [b"object", b'{"id": 1}', b""]
     assert [shown.body for shown in transport.show("orders")] == [bytes(range(256)), b"no headers"]
     assert transport.claims.list() == []
@@ -126,16 +128,16 @@ def test_a_zombies_columns_are_not_sent(transport):
     claim = claim_some(transport)
     transport.claims.adopt(claim, "heir")
     with pytest.raises(ClaimLostError):
-        transport.claims.complete(claim, ready=[ready("orders", MESSAGES)], dead_letters=[1])
+        transport.claims.complete(claim, ready=[ready("orders", MESSAGES)], dead_letters=[1], read=None)
     assert transport.peek("orders") == transport.peek("error") == 0
 
 
 def test_a_completion_that_fails_sends_no_columns(transport):
     claim = claim_some(transport)
     with pytest.raises(QueueNotFoundError, match="nowhere"):
-        transport.claims.complete(claim, ready=[ready("orders", MESSAGES), ready("nowhere", MESSAGES)])
+        transport.claims.complete(claim, ready=[ready("orders", MESSAGES), ready("nowhere", MESSAGES)], read=None)
     assert transport.peek("orders") == 0
-    assert transport.claims.complete(claim, ready=[ready("orders", MESSAGES)]) == 4
+    assert transport.claims.complete(claim, ready=[ready("orders", MESSAGES)], read=None) == 4
 
 
 def test_a_victim_sends_its_columns_from_the_first_again(transport):
@@ -154,7 +156,7 @@ def test_a_victim_sends_its_columns_from_the_first_again(transport):
         return sent
 
     transport.sender.write = fail_once
-    assert transport.claims.complete(claim, ready=columns) == 500
+    assert transport.claims.complete(claim, ready=columns, read=None) == 500
     assert tries == [500, 500]
     assert sorted(int(shown.body) for shown in transport.show("billing", 1000)) == list(range(500))
 
@@ -173,7 +175,7 @@ def test_no_ready_messages_are_nothing_to_send(transport):
     assert transport.dispatch_ready([]) == 0
     assert transport.dispatch_ready([ReadyMessages("orders", False, [], [], [], [])]) == 0
     claim = claim_some(transport)
-    assert transport.claims.complete(claim, ready=[ReadyMessages("orders", True, [], [], [], [])]) == 0
+    assert transport.claims.complete(claim, ready=[ReadyMessages("orders", True, [], [], [], [])], read=None) == 0
 
 
 def test_a_header_column_that_loses_characters_gets_escapes(sqlserver):
@@ -198,10 +200,12 @@ def test_unreadable_messages_leave_with_the_completion_byte_for_byte(transport, 
     with transport.transaction() as connection:
         spoil = f"UPDATE {claimed} SET headers = ?, body = NULL WHERE {column} = ?"
         run_sql(connection, spoil, ("not json", rows[1]))
-    _, poison = transport.claims.messages(claim)
+    _, poison, _ = transport.claims.messages(claim)
     dead = [row_version for row_version, _ in poison]
     assert dead == [rows[1]]
-    sent = transport.claims.complete(claim, ready=[ready("billing", MESSAGES)], dead_letters=[*dead, *dead, 10**9])
+    sent = transport.claims.complete(
+        claim, ready=[ready("billing", MESSAGES)], dead_letters=[*dead, *dead, 10**9], read=None
+    )
     assert sent == 4
     (shown,) = transport.show("error")
     assert (shown.raw_headers, shown.body or b"") == ("not json", b"")
@@ -211,10 +215,13 @@ def test_unreadable_messages_leave_with_the_completion_byte_for_byte(transport, 
 
 def test_unreadable_messages_stay_when_the_completion_fails(transport):
     claim = claim_some(transport, 2)
-    good, _ = transport.claims.messages(claim)
+    good, _, _ = transport.claims.messages(claim)
     with pytest.raises(QueueNotFoundError):
         transport.claims.complete(
-            claim, [Operation("nowhere", new_message("x"))], dead_letters=[message.row_version for message in good]
+            claim,
+            [Operation("nowhere", new_message("x"))],
+            dead_letters=[message.row_version for message in good],
+            read=None,
         )
     assert transport.peek("error") == 0
     assert len(transport.claims.messages(claim)[0]) == 2
@@ -250,6 +257,6 @@ def test_columns_that_could_not_be_delivered_are_refused(transport, change, comp
     with pytest.raises(InvalidMessageError, match=complaint):
         transport.dispatch_ready(columns)
     with pytest.raises(InvalidMessageError, match=complaint):
-        transport.claims.complete(claim, ready=columns)
+        transport.claims.complete(claim, ready=columns, read=None)
     assert transport.peek("orders") == 0
-    assert transport.claims.complete(claim, ready=[ReadyMessages(**fields)]) == 2
+    assert transport.claims.complete(claim, ready=[ReadyMessages(**fields)], read=None) == 2

@@ -35,9 +35,9 @@ class Worker:
             self.most = max(self.most, self.at_once)
         try:
             self.before(claim)
-            messages, _ = self.transport.claims.messages(claim)
+            messages, _, read = self.transport.claims.messages(claim)
             copies = [Operation("billing", OutgoingMessage(message.body, {})) for message in messages]
-            self.transport.claims.complete(claim, copies)
+            self.transport.claims.complete(claim, copies, read=read)
         finally:
             with self.lock:
                 self.at_once -= 1

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport
 from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims import ClaimedMessages
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.nginn.in_place import Mark
@@ -61,9 +62,9 @@ class Worker:
         while time.monotonic() < deadline:
             with contextlib.suppress(ClaimLostError):
                 if claim := self._claim(DYING_SECONDS):
-                    messages, _ = self._transport.claims.messages(claim)
+                    found = self._transport.claims.messages(claim)
                     if completing:
-                        self._complete(claim, messages, ())
+                        self._complete(claim, found, ())
                     _kill_me()
         raise TimeoutError("there was nothing to die with")
 
@@ -73,17 +74,17 @@ class Worker:
         claim = self._claim(lease)
         if claim is None:
             return False
-        messages, unreadable = self._transport.claims.messages(claim)
-        assert not unreadable
         try:
+            found = self._transport.claims.messages(claim)
+            assert not found.poison
             if what == "give back":
                 self._transport.claims.give_back(claim)
             elif what != "forget":
                 if what == "complete late":
                     # Peers take what they find; the rest of them may still be ours.
                     time.sleep(1.5 * lease)
-                failing = self._chance.choice((0, 0, 0, 1, len(messages) // 3))
-                self._complete(claim, messages, self._chance.sample(messages, min(failing, len(messages))))
+                failing = self._chance.choice((0, 0, 0, 1, len(found.good) // 3))
+                self._complete(claim, found, self._chance.sample(found.good, min(failing, len(found.good))))
         except ClaimLostError:
             # A peer marked one of them, or the lease was over; what is left of it is free for the next.
             with contextlib.suppress(ClaimLostError):
@@ -93,14 +94,14 @@ class Worker:
     def _claim(self, lease_seconds: float) -> Claim | None:
         return self._transport.claim(self._queue, self._owner, BATCH, lease_seconds=lease_seconds)
 
-    def _complete(self, claim: Claim, messages: Sequence[ReceivedMessage], failing: Sequence[ReceivedMessage]) -> None:
-        refused = [one for one in messages if is_refused(number_of(one), self._refuse_every)]
+    def _complete(self, claim: Claim, found: ClaimedMessages, failing: Sequence[ReceivedMessage]) -> None:
+        refused = [one for one in found.good if is_refused(number_of(one), self._refuse_every)]
         later = [one for one in failing if one not in refused]
         marks = [Mark(one.row_version, "refused") for one in refused]
         marks += [Mark(one.row_version, "failed", self._wait) for one in later]
-        done = [one for one in messages if one not in refused and one not in later]
+        done = [one for one in found.good if one not in refused and one not in later]
         results = [Operation(RESULTS, OutgoingMessage(str(number_of(one)).encode(), {})) for one in done]
-        self._transport.claims.complete(claim, results, self._in_completion, marks=marks)
+        self._transport.claims.complete(claim, results, self._in_completion, marks=marks, read=found.read)
 
     def _in_completion(self, transaction: object) -> None:
         """What is done in the completing transaction."""

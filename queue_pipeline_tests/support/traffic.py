@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from queue_pipeline.transport import OutgoingMessage, QueueTransport
+from queue_pipeline.transport import OutgoingMessage, QueueTransport, RowsRead
 
 
 def main() -> None:
@@ -47,8 +47,10 @@ def _claim(transport: QueueTransport, fail: bool) -> list[int]:
     if fail:
         transport.claims.release(claim)
         return []
-    bodies = [body for batch in transport.claim_reader.read(claim) for body in batch.column("body").to_pylist()]
-    transport.claims.complete(claim)
+    batches = list(transport.claim_reader.read(claim))
+    bodies = [body for batch in batches for body in batch.column("body").to_pylist()]
+    versions = [version for batch in batches for version in batch.column("row_version").to_pylist()]
+    transport.claims.complete(claim, read=RowsRead.of(versions))
     return [int(body or b"") for body in bodies]
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from queue_pipeline.processing.executors.columns import check_columns, message_columns
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import Claim, lost
+from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.claim_reader import Part
 
 NEEDS_BODY = "body"
@@ -49,21 +49,11 @@ class ClaimSourceReader(DataSourceReader):
 
 
 def claim_parts(transport: QueueTransport, claim: Claim) -> list[Part]:
-    """The parts of a claim; fewer messages than it had mean that it was completed, or split, by somebody else."""
-    parts = transport.claim_reader.parts(claim, PART_MESSAGES, PART_BYTES)
-    if sum(part.messages for part in parts) != claim.messages:
-        raise lost(claim)
-    return parts
+    """The parts of a claim, of a size for tasks."""
+    return transport.claim_reader.parts(claim, PART_MESSAGES, PART_BYTES)
 
 
 def read_claim_part(settings: ExecutorSettings, claim: Claim, part: Part, schema: T.StructType) -> pa.RecordBatch:
     """The messages of a part with the columns that are asked for."""
-    return message_columns(claimed_part(settings, claim, part, body=NEEDS_BODY in schema.fieldNames()), schema)
-
-
-def claimed_part(settings: ExecutorSettings, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
-    """A part as it was cut; fewer messages than that mean that the claim was completed by somebody else."""
-    rows = settings.open().claim_reader.read_part(claim, part, body=body)
-    if rows.num_rows != part.messages:
-        raise lost(claim)
-    return rows
+    rows = settings.open().claim_reader.read_part(claim, part, body=NEEDS_BODY in schema.fieldNames())
+    return message_columns(rows, schema)

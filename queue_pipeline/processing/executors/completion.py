@@ -14,7 +14,7 @@ from queue_pipeline.processing.failed_copies import failed_copies, failed_in_pla
 from queue_pipeline.processing.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.table_rows import together
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claim import Claim, RowsRead
 from queue_pipeline.transport.nginn.rows import is_nginn
 
 if TYPE_CHECKING:
@@ -39,8 +39,11 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
     manifest = Manifest.of(reports)
     unreadable: list[int] = []
     rows: list[tuple[int, int]] = []
+    read = RowsRead()
     for part in transport.claim_reader.read(claim, body=False):
-        rows += row_ranges(part.column(ROW_VERSION).to_numpy())
+        versions = part.column(ROW_VERSION)
+        rows += row_ranges(versions.to_numpy())
+        read += RowsRead.of(versions.to_numpy().tolist())
         unreadable += [row.row_version for row in prepare(part)[1]]
     check_rows(claim.queue, manifest, rows)
     failed = read_rows(transport.claim_reader, claim, [one.row_version for one in manifest.failures])
@@ -57,7 +60,14 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
             transport.user_tables.write(connection, table)
 
     transport.claims.complete(
-        claim, (), write, ready=copies.ready, dead_letters=unreadable, staged=manifest.piles, marks=copies.marks
+        claim,
+        (),
+        write,
+        ready=copies.ready,
+        dead_letters=unreadable,
+        staged=manifest.piles,
+        marks=copies.marks,
+        read=read,
     )
 
 

@@ -14,6 +14,7 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.claimed_batch import Unreadable, parse_bodies, prepare
 from queue_pipeline.processing.sorting import ROW_VERSION, Failed
+from queue_pipeline.transport.claim import RowsRead
 
 QUANTILES = 200
 """Into this many steps the times of sending are summed up: enough for percentiles, and the same size for any part."""
@@ -24,6 +25,7 @@ class PartReport(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    read: RowsRead
     rows: list[tuple[int, int]]
     """Ranges of row versions."""
     unreadable: list[Unreadable]
@@ -45,7 +47,7 @@ class ReadPart:
 
 def read_part(part: Any, parser: BodyParser | None) -> ReadPart:
     """Take apart headers and bodies of a part as it was read."""
-    rows = row_ranges(part.column(ROW_VERSION).to_numpy())
+    versions = part.column(ROW_VERSION)
     readable, unreadable = prepare(part)
     messages, refused = parse_bodies(parser, pa.Table.from_batches([readable]))
     sent = readable.column("enqueued").cast(pa.int64())
@@ -54,7 +56,13 @@ def read_part(part: Any, parser: BodyParser | None) -> ReadPart:
     times = np.quantile(known, steps, method="nearest").tolist() if len(known) else []
     oldest = readable.column("id")[int(np.argmin(sent.fill_null(2**63 - 1).to_numpy()))].as_py() if times else None
     report = PartReport(
-        rows=rows, unreadable=unreadable, refused=refused, times=times, known=len(known), oldest_id=oldest
+        read=RowsRead.of(versions.to_numpy().tolist()),
+        rows=row_ranges(versions.to_numpy()),
+        unreadable=unreadable,
+        refused=refused,
+        times=times,
+        known=len(known),
+        oldest_id=oldest,
     )
     return ReadPart(messages, report)
 

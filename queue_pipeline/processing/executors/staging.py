@@ -18,12 +18,7 @@ from queue_pipeline.processing.claimed_batch import SCHEMA, Unreadable
 from queue_pipeline.processing.contract import returned_by
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executors.attempts import Messages, abandon, new_job
-from queue_pipeline.processing.executors.claim_source_reader import (
-    PART_BYTES,
-    PART_MESSAGES,
-    claim_parts,
-    claimed_part,
-)
+from queue_pipeline.processing.executors.claim_source_reader import PART_BYTES, PART_MESSAGES, claim_parts
 from queue_pipeline.processing.executors.completion import check_rows
 from queue_pipeline.processing.executors.confirmations import Confirming, confirmations
 from queue_pipeline.processing.executors.manifest import Manifest
@@ -40,7 +35,7 @@ from queue_pipeline.processing.spark_internals import AttemptSessions, collected
 from queue_pipeline.processing.table_rows import OutcomeRows, together
 from queue_pipeline.processing.transforming import table_rows
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claim import Claim, RowsRead
 from queue_pipeline.transport.claim_reader import Part
 from queue_pipeline.transport.outbox import Pile
 from queue_pipeline.transport.user_tables import TableRows
@@ -56,6 +51,11 @@ class StagedResults:
     failures: Sequence[Failed]
     tables: Sequence[TableRows]
     parts: Sequence[PartReport]
+
+    @property
+    def read(self) -> RowsRead:
+        """Which messages the tasks read."""
+        return sum((part.read for part in self.parts), RowsRead())
 
     @property
     def unreadable(self) -> list[Unreadable]:
@@ -117,11 +117,11 @@ class Executors:
     def _reports(self, claim: Claim, job: str, parts: Sequence[Part]) -> list[PartReport]:
         """What was read, by part; one that the transform never asked for is read here."""
         found = self._transport.outbox.reports(claim, job)
-        settings = executor_settings(self._transport)
+        reader = self._transport.claim_reader
         return [
             PartReport.model_validate_json(found[number])
             if number in found
-            else read_part(claimed_part(settings, claim, part), self._parser).report
+            else read_part(reader.read_part(claim, part), self._parser).report
             for number, part in enumerate(parts)
         ]
 

@@ -19,7 +19,6 @@ from queue_pipeline.processing.arrow import spark_schema
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.claimed_batch import SCHEMA
 from queue_pipeline.processing.executors.attempts import Messages, stage_partition
-from queue_pipeline.processing.executors.claim_source_reader import claimed_part
 from queue_pipeline.processing.executors.columns import PROBLEM
 from queue_pipeline.processing.executors.manifest import Manifest
 from queue_pipeline.processing.executors.part_report import read_part
@@ -50,10 +49,11 @@ class Reading:
         wanted = to_arrow_schema(self.schema, timezone="UTC")
         for batch in numbers:
             for number in batch.column(0).to_numpy().tolist():
-                read = read_part(claimed_part(self.settings, self.claim, self.parts[number]), self.parser)
+                transport = self.settings.open()
+                read = read_part(transport.claim_reader.read_part(self.claim, self.parts[number]), self.parser)
                 if self.job is not None:
                     report = read.report.model_dump_json().encode()
-                    self.settings.open().outbox.report(self.claim, self.job, number, report)
+                    transport.outbox.report(self.claim, self.job, number, report)
                 yield from read.messages.select(wanted.names).cast(wanted).to_batches()
 
 

@@ -23,8 +23,8 @@ _LOOKS_BOUND = re.compile(r"%\([^)]+\)s|__\[POSTCOMPILE_")
 NEVER_EXPIRES = -1
 """Milliseconds that mean "no expiry" in a bound row. Not NULL: ODBC drivers have to ask the server for the
 type of a NULL parameter, which costs a round trip and, on one server, earlier work of the transaction."""
-WHOLE = {"first": 0, "last": 2**63 - 1}
-"""Every row version of a claim."""
+BEFORE_ALL = -(2**63)
+"""A row version that no message is before: a sequence may have been restarted below zero."""
 
 
 class Row(NamedTuple):
@@ -126,7 +126,7 @@ class Dialect(ABC):
             noted = transaction.count(note, messages=wanted, bytes=bounds.bytes - size, claim_id=claim_id, lease=lease)
             transaction.execute(move, claim_id=claim_id)
             taken += noted
-            size = int(transaction.rows(sizes, claim_id=claim_id, **WHOLE)[0][1])
+            size = int(transaction.rows(sizes, claim_id=claim_id)[0][1])
             if noted < wanted:
                 break
         return taken

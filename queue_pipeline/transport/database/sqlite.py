@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from queue_pipeline.transport import address
-from queue_pipeline.transport.database.dialect import WHOLE, Bounds, Dialect, Taken
+from queue_pipeline.transport.database.dialect import Bounds, Dialect, Taken
 from queue_pipeline.transport.database.faults import Fault
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Sqlite(Dialect):
         taken = transaction.count(take, **bounds._asdict(), claim_id=claim_id)
         transaction.execute(delete, claim_id=claim_id)
         transaction.execute(drop_expired, claim_id=claim_id)
-        messages, size, first = transaction.rows(sizes, claim_id=claim_id, **WHOLE)[0]
+        messages, size, first = transaction.rows(sizes, claim_id=claim_id)[0]
         return Taken(taken, messages, size, first)
 
     def extend_in_place(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:

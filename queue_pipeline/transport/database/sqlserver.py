@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport import address
-from queue_pipeline.transport.database.dialect import WHOLE, Bounds, Dialect, Taken
+from queue_pipeline.transport.database.dialect import Bounds, Dialect, Taken
 from queue_pipeline.transport.database.faults import Fault, native_number
 from queue_pipeline.transport.errors import AddressError
 
@@ -165,9 +165,9 @@ class SqlServer(Dialect):
             wanted = min(self.rows_per_take, bounds.messages - taken)
             moved = transaction.count(take, messages=wanted, bytes=bounds.bytes - size, claim_id=claim_id)
             taken += moved
-            size = int(transaction.rows(sizes, claim_id=claim_id, **WHOLE)[0][1])
+            size = int(transaction.rows(sizes, claim_id=claim_id)[0][1])
             if moved < wanted:
                 break
         transaction.execute(self.statement("nservicebus/claimed.drop_expired", **names), claim_id=claim_id)
-        messages, size, first = transaction.rows(sizes, claim_id=claim_id, **WHOLE)[0]
+        messages, size, first = transaction.rows(sizes, claim_id=claim_id)[0]
         return Taken(taken, int(messages), int(size), first)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
-from queue_pipeline.transport.claim import DEFAULT_MAX_BYTES, Claim, ranges
+from queue_pipeline.transport.claim import DEFAULT_MAX_BYTES, Claim, partly_lost, ranges
 from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
@@ -182,7 +182,7 @@ class InPlaceClaims:
         bounds = {"messages": self._database.dialect.rows_per_take, "bytes": DEFAULT_MAX_BYTES}
         for first, last, messages, _ in transaction.rows(parts, claim_id=claim.claim_id, **bounds):
             if transaction.count(command, claim_id=claim.claim_id, first=first, last=last) != messages:
-                raise _partly_lost(claim)
+                raise partly_lost(claim)
         transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
 
     def mark(
@@ -203,7 +203,7 @@ class InPlaceClaims:
             else:
                 count = transaction.count(retry, delay=milliseconds, **values)
             if count != 1:
-                raise _partly_lost(claim)
+                raise partly_lost(claim)
             transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
 
     def give_back(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> int:

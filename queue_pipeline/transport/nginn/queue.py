@@ -10,6 +10,7 @@ from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.nginn.control import ControlMessages
@@ -80,7 +81,7 @@ class NGinnQueues:
         ready, scheduled, processed, failed = (int(value or 0) for value in row[:4])
         return NGinnFigures(ready, scheduled, processed, failed, None if row[4] is None else round(float(row[4]), 1))
 
-    def failed(self, queue: QueueTable, after: int = 0, limit: int = 100) -> list[NGinnFailed]:
+    def failed(self, queue: QueueTable, after: int = BEFORE_ALL, limit: int = 100) -> list[NGinnFailed]:
         """Messages that failed for good, oldest first, after an id."""
         command = self._statement("failed_list", queue)
         rows = self._database.run(lambda own: own.rows(command, after=after, limit=limit), write=False)

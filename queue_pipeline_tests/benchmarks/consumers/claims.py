@@ -18,6 +18,6 @@ class Claims:
         """Work until the queue is empty; how many messages that were."""
         done = 0
         while claim := self._transport.claim(queue, self._owner, batch):
-            self._transport.claims.complete(claim)
+            self._transport.claims.complete(claim, read=None)
             done += claim.messages
         return done

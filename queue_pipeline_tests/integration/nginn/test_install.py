@@ -168,7 +168,7 @@ def test_the_script_of_sqlite_makes_a_queue_that_works(sqlite):
     connection.close()
     bus = Bus(sqlite, sqlite.transport(nginn=settings()))
     bus.send(1)
-    bus.transport.claims.complete(bus.transport.claim(ORDERS, "me", 1))
+    bus.transport.claims.complete(bus.transport.claim(ORDERS, "me", 1), read=None)
     assert bus.subqueues() == "X"
 
 
@@ -229,7 +229,7 @@ def test_an_account_that_can_only_read_and_write_can_do_everything_else(postgres
             assert len(batch) == 2
         first, second = runtime.claims.split(runtime.claim(ORDERS, "me", 10), 2)
         runtime.claims.renew(first)
-        runtime.claims.complete(first)
+        runtime.claims.complete(first, read=None)
         runtime.claims.give_back(second)
         assert runtime.delayed.move_due(queue) == 0
         assert runtime.purge(ORDERS) == 0

@@ -218,7 +218,7 @@ def test_a_peer_passes_over_what_we_hold_and_takes_it_when_our_lease_is_over(fiv
     assert receive_all(five) == [0, 1, 2]
     for marks in ([], [Mark(row, "try again", 1) for row in rows], [Mark(row, "never again") for row in rows]):
         with pytest.raises(ClaimLostError):
-            five.transport.claims.complete(held, copies(0, 1, 2), marks=marks)
+            five.transport.claims.complete(held, copies(0, 1, 2), marks=marks, read=None)
     assert five.transport.claims.give_back(held) == 0
     assert (five.results(), set(five.states().values())) == ([], {"X"})
     check_changes(five.changes())
@@ -227,7 +227,7 @@ def test_a_peer_passes_over_what_we_hold_and_takes_it_when_our_lease_is_over(fiv
 def test_a_late_completion_counts_if_no_peer_was_faster(five: Fleet) -> None:
     held = claim(five)
     five.let_leases_be_over()
-    five.transport.claims.complete(held, copies(0, 1, 2))
+    five.transport.claims.complete(held, copies(0, 1, 2), read=None)
     assert five.peer.schedule() == 0
     assert (five.results(), receive_all(five)) == ([0, 1, 2], [3, 4])
 
@@ -238,9 +238,9 @@ def test_of_a_batch_whose_lease_is_over_the_next_of_ours_gets_what_no_peer_has_t
     assert five.peer.receive() is not None
     taken = {number for number, subqueue in five.states().items() if subqueue == "X"}
     rest = claim(five, 10)
-    messages, _ = five.transport.claims.messages(rest)
+    messages, _, _ = five.transport.claims.messages(rest)
     assert {int(message.headers[wire.MESSAGE_ID], 16) for message in messages} == set(range(5)) - taken
-    five.transport.claims.complete(rest, copies(*(set(range(5)) - taken)))
+    five.transport.claims.complete(rest, copies(*(set(range(5)) - taken)), read=None)
     assert sorted([*five.results(), *five.peer.handled()]) == [0, 1, 2, 3, 4]
     # The lease of the lost claim may end a moment after the peer took its messages; a later claim drops it then.
     eventually(lambda: five.transport.claim(QUEUE, "ours", 10) is None and not five.transport.claims.list())
@@ -263,13 +263,13 @@ def test_a_mark_that_a_peer_sets_late_takes_the_message_out_of_our_batch(five: F
     with mock.patch.object(peer, "mark_failed", mark_late):
         assert peer.receive(fail) is not None
     with pytest.raises(ClaimLostError):
-        claims.complete(held[0], copies(0, 1, 2, 3, 4))
+        claims.complete(held[0], copies(0, 1, 2, 3, 4), read=None)
     assert five.results() == []
     assert five.states()[0] == ("F" if permanent else "R")
     claims.release(held[0])
     rest = claim(five, 10)
     assert rest.messages == 4
-    claims.complete(rest, copies(1, 2, 3, 4))
+    claims.complete(rest, copies(1, 2, 3, 4), read=None)
     assert five.results() == [1, 2, 3, 4]
     ((error, retries),) = five.sql(f"SELECT error_info, retry_count FROM {five.queue} WHERE subqueue <> 'X'")
     assert (retries, "the handler of the peer failed" in error) == (1, True)
@@ -309,7 +309,9 @@ def test_messages_that_we_give_back_keep_their_place_among_those_of_a_peer(five:
 def test_messages_that_failed_with_us_are_retried_by_a_peer_when_they_are_due(five: Fleet) -> None:
     held = claim(five)
     rows = [message.row_version for message in five.transport.claims.messages(held)[0]]
-    five.transport.claims.complete(held, copies(0), marks=[Mark(rows[1], "try again", 1), Mark(rows[2], "never again")])
+    five.transport.claims.complete(
+        held, copies(0), marks=[Mark(rows[1], "try again", 1), Mark(rows[2], "never again")], read=None
+    )
     eventually(five.peer.schedule)
     assert sorted(receive_all(five)) == [1, 3, 4]
     assert five.states()[2] == "F"
@@ -321,7 +323,7 @@ def test_a_peer_cleans_up_what_we_processed_and_leaves_what_failed(five: Fleet) 
     """By the time at which messages were due, which a claim does not change."""
     held = claim(five)
     rows = [message.row_version for message in five.transport.claims.messages(held)[0]]
-    five.transport.claims.complete(held, copies(0, 1), marks=[Mark(rows[2], "never again")])
+    five.transport.claims.complete(held, copies(0, 1), marks=[Mark(rows[2], "never again")], read=None)
     assert five.peer.clean_up(3_600) == 0
     assert five.peer.clean_up(-1) == 2
     assert five.states() == {2: "F", 3: "I", 4: "I"}
@@ -337,6 +339,6 @@ def test_what_a_peer_failed_comes_to_us_by_our_own_scheduler(five: Fleet) -> Non
     assert hasty.receive(fail) is not None
     assert five.states()[0] == "R"
     assert eventually(lambda: five.transport.delayed.move_due(five.transport.resolve(QUEUE))) == 1
-    messages, _ = five.transport.claims.messages(claim(five, 10))
+    messages, _, _ = five.transport.claims.messages(claim(five, 10))
     (retried,) = [message for message in messages if wire.RETRIES in message.headers]
     assert (int(retried.headers[wire.MESSAGE_ID], 16), retried.headers[wire.RETRIES]) == (0, "1")

@@ -14,7 +14,7 @@ def receive_one(bus):
 
 def claim_one(bus):
     claim = bus.transport.claim(ORDERS, "me", 10)
-    (message,), poison = bus.transport.claims.messages(claim)
+    (message,), poison, _ = bus.transport.claims.messages(claim)
     assert poison == []
     return message
 
@@ -43,8 +43,8 @@ def drain(request):
         claim = bus.transport.claim(ORDERS, "me", 100)
         if claim is None:
             return []
-        messages, _ = bus.transport.claims.messages(claim)
-        bus.transport.claims.complete(claim)
+        messages, _, _ = bus.transport.claims.messages(claim)
+        bus.transport.claims.complete(claim, read=None)
         return [number_of(message.body) for message in messages]
 
     return received if request.param == "received" else claimed
@@ -147,7 +147,7 @@ def test_a_body_that_is_no_object_is_handed_over_as_it_is(bus, take, text):
 def test_a_row_without_a_unique_id_has_an_id_that_stays_the_same(bus):
     bus.insert(body_of(1), unique_id=None)
     claim = bus.transport.claim(ORDERS, "me", 10)
-    (first,), _ = bus.transport.claims.messages(claim)
+    (first,), _, _ = bus.transport.claims.messages(claim)
     bus.transport.claims.give_back(claim)
     again = receive_one(bus)
     assert first.message_id == again.message_id == first.id
@@ -156,7 +156,7 @@ def test_a_row_without_a_unique_id_has_an_id_that_stays_the_same(bus):
 def test_columns_of_a_claim_say_the_same_as_messages_of_it(bus):
     bus.insert(body_of(1), msg_headers="tenant=7", unique_id="abc2")
     row = read_one(bus)
-    (message,), _ = bus.transport.claims.messages(bus.transport.claims.held_by("me")[0])
+    (message,), _, _ = bus.transport.claims.messages(bus.transport.claims.held_by("me")[0])
     assert (row["id"], row["row_version"], row["body"]) == (message.id, message.row_version, message.body)
     assert wire.decode(row["headers"]) == message.headers
 

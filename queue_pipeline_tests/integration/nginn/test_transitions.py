@@ -36,7 +36,7 @@ def claim(bus, _=None, **options):
 
 
 def complete(bus, _):
-    bus.transport.claims.complete(claim(bus))
+    bus.transport.claims.complete(claim(bus), read=None)
 
 
 def give_back(bus, _):
@@ -48,11 +48,11 @@ def release(bus, _):
 
 
 def mark_retry(bus, row):
-    bus.transport.claims.complete(claim(bus), marks=[Mark(row, "no paper", 60_000)])
+    bus.transport.claims.complete(claim(bus), marks=[Mark(row, "no paper", 60_000)], read=None)
 
 
 def mark_failed(bus, row):
-    bus.transport.claims.complete(claim(bus), marks=[Mark(row, "no paper")])
+    bus.transport.claims.complete(claim(bus), marks=[Mark(row, "no paper")], read=None)
 
 
 def dead_letter(bus, row):

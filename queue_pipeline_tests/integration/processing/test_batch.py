@@ -17,6 +17,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
 from queue_pipeline_tests.support.backends import run_sql
+from queue_pipeline_tests.support.claimed_rows import shift_row_versions
 from queue_pipeline_tests.support.processed import process as process_claim
 from queue_pipeline_tests.support.waiting import eventually
 
@@ -103,7 +104,7 @@ def test_what_a_failing_transform_leaves_behind_depends_on_the_mode(transport, s
         left[mode] = sum(status.messages for status in transport.claims.list())
         assert transport.peek("billing") == 0
         for status in transport.claims.list():
-            transport.claims.complete(transport.claims.find(status.claim_id))
+            transport.claims.complete(transport.claims.find(status.claim_id), read=None)
     assert left == {
         "unreliable": 0,
         "receive_only": 2,
@@ -344,6 +345,22 @@ def test_latencies_are_counted_from_the_time_of_sending(transport, spark):
     assert 0 <= known[0] < 600
     (_, longest), *_ = report.slowest
     assert longest == pytest.approx(known[-1])
+
+
+def test_messages_with_negative_row_versions_are_processed_like_any_other(backend, transport, spark):
+    fill(transport, 5)
+    shift_row_versions(backend, transport, "orders", -3)
+    claim = transport.claim("orders", "me", 100)
+    assert (claim.messages, claim.first_row_version) == (5, -2)
+    assert process(transport, spark, declare(transform=refuse_first), claim).messages == 5
+    assert (numbers(transport, "billing"), numbers(transport, "error")) == ([1, 2, 3, 4], [0])
+    assert (transport.peek("orders"), transport.claims.list()) == (0, [])
+
+
+def refuse_first(messages):
+    body = F.col("body").cast("string")
+    n = F.get_json_object(body, "$.n").cast("int")
+    return messages.select("origin", each(send("billing", body=body, when=n > 0), fail("too small", when=n == 0)))
 
 
 def test_an_expired_message_is_dropped_and_counted(transport, spark):

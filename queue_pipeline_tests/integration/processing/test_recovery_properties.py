@@ -208,7 +208,7 @@ class World:
                 "billing", False, ["late"], [NEVER_EXPIRES], [wire.encode({wire.MESSAGE_ID: "late"})], [b""]
             )
             with pytest.raises(ClaimLostError):
-                self.transport.claims.complete(self.stale[which % len(self.stale)], ready=[late])
+                self.transport.claims.complete(self.stale[which % len(self.stale)], ready=[late], read=None)
 
     def wait(self) -> None:
         """Delayed messages become due."""

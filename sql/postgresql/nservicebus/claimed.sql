@@ -68,10 +68,17 @@ WHERE claim_id = CAST(:claim_id AS uuid) AND seq BETWEEN :first AND :last
 ORDER BY seq
 
 -- name: sizes
--- Messages, bytes and first row version of a range of a claim. Locks: none.
+-- Messages, bytes and first row version of a claim. Locks: none.
 SELECT count(*), COALESCE(sum(octet_length(headers) + COALESCE(octet_length(body), 0)), 0), min(seq)
 FROM {claimed}
-WHERE claim_id = CAST(:claim_id AS uuid) AND seq BETWEEN :first AND :last
+WHERE claim_id = CAST(:claim_id AS uuid)
+
+-- name: figures
+-- Which messages a claim holds, as figures to compare with what its holder read: how many, the smallest and largest of
+-- their row versions, and the sum of the lower 32 bits, which does not overflow. Locks: none.
+SELECT count(*), min(seq), max(seq), COALESCE(CAST(sum(seq & CAST(4294967295 AS bigint)) AS bigint), 0)
+FROM {claimed}
+WHERE claim_id = CAST(:claim_id AS uuid)
 
 -- name: middle
 -- The last row version of a claim's first messages. The offset is how many of them stay (at least one), less one.

@@ -89,10 +89,17 @@ WHERE c.claim_id = :claim_id AND c.id BETWEEN :first AND :last AND q.subqueue = 
 ORDER BY q.id
 
 -- name: sizes
--- Messages, bytes and first id of a range of a claim. Locks: none.
+-- Messages, bytes and first id of a claim. Locks: none.
 SELECT COUNT(*), COALESCE(SUM(bytes), 0), MIN(id)
 FROM {claimed}
-WHERE claim_id = :claim_id AND id BETWEEN :first AND :last
+WHERE claim_id = :claim_id
+
+-- name: figures
+-- Which messages a claim holds, as figures to compare with what its holder read: how many, the smallest and largest of
+-- their ids, and the sum of the lower 32 bits, which does not overflow. Locks: none.
+SELECT COUNT(*), MIN(id), MAX(id), COALESCE(SUM(id & 4294967295), 0)
+FROM {claimed}
+WHERE claim_id = :claim_id
 
 -- name: middle
 -- The last id of a claim's first messages. The offset is how many of them stay (at least one), less one. Locks: none.

@@ -56,10 +56,17 @@ WHERE ClaimId = :claim_id AND RowVersion BETWEEN :first AND :last
 ORDER BY RowVersion
 
 -- name: sizes
--- Messages, bytes and first row version of a range of a claim. Locks: none.
+-- Messages, bytes and first row version of a claim. Locks: none.
 SELECT count(*), COALESCE(sum(length(CAST(Headers AS BLOB)) + COALESCE(length(Body), 0)), 0), min(RowVersion)
 FROM {claimed}
-WHERE ClaimId = :claim_id AND RowVersion BETWEEN :first AND :last
+WHERE ClaimId = :claim_id
+
+-- name: figures
+-- Which messages a claim holds, as figures to compare with what its holder read: how many, the smallest and largest of
+-- their row versions, and the sum of the lower 32 bits, which does not overflow. Locks: none.
+SELECT count(*), min(RowVersion), max(RowVersion), COALESCE(sum(RowVersion & 4294967295), 0)
+FROM {claimed}
+WHERE ClaimId = :claim_id
 
 -- name: middle
 -- The last row version of a claim's first messages. The offset is how many of them stay (at least one), less one.

@@ -91,10 +91,17 @@ WHERE c.claim_id = CAST(:claim_id AS uniqueidentifier) AND c.id BETWEEN :first A
 ORDER BY q.id
 
 -- name: sizes
--- Messages, bytes and first id of a range of a claim. Locks: shared while it reads.
+-- Messages, bytes and first id of a claim. Locks: shared while it reads.
 SELECT COUNT(*), COALESCE(SUM(bytes), 0), MIN(id)
 FROM {claimed}
-WHERE claim_id = CAST(:claim_id AS uniqueidentifier) AND id BETWEEN :first AND :last
+WHERE claim_id = CAST(:claim_id AS uniqueidentifier)
+
+-- name: figures
+-- Which messages a claim holds, as figures to compare with what its holder read: how many, the smallest and largest of
+-- their ids, and the sum of the lower 32 bits, which does not overflow. Locks: shared while it reads.
+SELECT COUNT(*), MIN(id), MAX(id), COALESCE(SUM(id & CAST(4294967295 AS bigint)), 0)
+FROM {claimed}
+WHERE claim_id = CAST(:claim_id AS uniqueidentifier)
 
 -- name: middle
 -- The last id of a claim's first messages. The offset is how many of them stay (at least one), less one. Locks: shared

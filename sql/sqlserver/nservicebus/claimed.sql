@@ -59,11 +59,18 @@ WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND RowVersion BETWEEN :firs
 ORDER BY RowVersion
 
 -- name: sizes
--- Messages, bytes and first row version of a range of a claim. Locks: shared while it reads.
+-- Messages, bytes and first row version of a claim. Locks: shared while it reads.
 SELECT
     COUNT(*), ISNULL(SUM(CAST(DATALENGTH(Headers) AS bigint) + ISNULL(DATALENGTH(Body), 0)), 0), MIN(RowVersion)
 FROM {claimed}
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND RowVersion BETWEEN :first AND :last
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier)
+
+-- name: figures
+-- Which messages a claim holds, as figures to compare with what its holder read: how many, the smallest and largest of
+-- their row versions, and the sum of the lower 32 bits, which does not overflow. Locks: shared while it reads.
+SELECT COUNT(*), MIN(RowVersion), MAX(RowVersion), COALESCE(SUM(RowVersion & CAST(4294967295 AS bigint)), 0)
+FROM {claimed}
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier)
 
 -- name: middle
 -- The last row version of a claim's first messages. The offset is how many of them stay (at least one), less one.
