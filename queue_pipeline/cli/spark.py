@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 import click
 
-from queue_pipeline.cli import warm_spark
 from queue_pipeline.cli.output import duration, size_of, write_json, write_lines
 from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.processing import warm_spark
 from queue_pipeline.processing.spark_setting import DEFAULT, ENVIRONMENT_VARIABLE, spark_config
 from queue_pipeline.transport.errors import ConfigurationError
 
@@ -21,8 +21,8 @@ from queue_pipeline.transport.errors import ConfigurationError
 def spark(context: click.Context) -> None:
     """Look after the local Spark server that stays warm between runs.
 
-    It belongs to you and this machine, and is used where QUEUE_PIPELINE_SPARK begins with warm:, as it does by
-    default. The first run that needs it starts it; it runs until it is stopped here.
+    It belongs to this project and its setting of Spark, and is used where QUEUE_PIPELINE_SPARK begins with warm:, as
+    it does by default. The first run that needs it starts it; it runs until it is stopped here.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
@@ -34,13 +34,17 @@ def spark(context: click.Context) -> None:
 @pass_session
 def status(session: Session) -> None:
     """Show whether the server runs: process, address, memory, since when."""
-    found = warm_spark.find()
+    found, others = warm_spark.find(), warm_spark.find_others()
     if session.json:
-        write_json({"setting": _setting(), "server": None if found is None else asdict(found)})
-    elif found is None:
-        write_lines(f"no Spark server is kept warm; {ENVIRONMENT_VARIABLE} is {_setting()}")
+        server = None if found is None else asdict(found)
+        write_json({"setting": _setting(), "server": server, "others": [asdict(other) for other in others]})
+        return
+    if found is None:
+        write_lines(f"no Spark server is kept warm for this project; {ENVIRONMENT_VARIABLE} is {_setting()}")
     else:
         write_lines(_sentence(found))
+    for other in others:
+        write_lines(f"another one, for {other.project}: process {other.pid}; end it with: {other.how_to_end}")
 
 
 @spark.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import warnings
 from typing import Any
@@ -13,10 +14,13 @@ from pydantic import PrivateAttr
 from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.errors import SparkUnavailableError
+from queue_pipeline.processing.spark_folder import private_folders
 from queue_pipeline.processing.spark_session import check_reachable, prepare_environment
+from queue_pipeline.processing.warm_spark import starts_beside
 
 flatten: Any = utils.flatten_dict
 _building = threading.Lock()
+logger = logging.getLogger(__name__)
 
 RETRIES = 6
 """Of a request to a Connect server: about seven seconds in all."""
@@ -31,6 +35,18 @@ def _give_up_soon(session: Any) -> None:
             max_retries=RETRIES, initial_backoff=50, backoff_multiplier=4, max_backoff=2000, jitter=100
         )
         session.client.set_retry_policies([policy])
+
+
+def _tell_of_others(config: dict[str, str]) -> None:
+    """A server takes two gigabytes: say so when one more is about to be started."""
+    for other in starts_beside(config):
+        logger.warning(
+            "a Spark server of yours is warm for %s (process %d); this project and setting get one of their own; "
+            "end the other with: %s",
+            other.project,
+            other.pid,
+            other.how_to_end,
+        )
 
 
 class SparkResource(LazyPySparkResource):
@@ -50,7 +66,8 @@ class SparkResource(LazyPySparkResource):
             config = {key: str(value) for key, value in flatten(self.spark_config)}
             prepare_environment()
             check_reachable(config)
-            with warnings.catch_warnings():
+            _tell_of_others(config)
+            with private_folders(config), warnings.catch_warnings():
                 # Properties of the server itself can only be given by the run that starts it; later ones are told so.
                 warnings.filterwarnings("ignore", message=r"(?s)Failed to set .*CANNOT_MODIFY_")
                 warnings.filterwarnings("ignore", category=FutureWarning)

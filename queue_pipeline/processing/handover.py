@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import spark_schema
+from queue_pipeline.transport.private_files import make_private_file, sweep, temporary_folder
 
 SMALLEST_FILE = 1024 * 1024
 """Fewer bytes are sent along with the query in one piece."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_FOLDER = "queue_pipeline-"
+_FOLDER = "queue_pipeline-batch-"
 _FILE = "batch.parquet"
 _VIEW = "queue_pipeline_batch_"
 
@@ -39,6 +39,9 @@ class Handover:
 
     def __init__(self) -> None:
         self._reads_files: bool | None = None
+        # Of processes that were killed: bodies of messages lie there.
+        if left := sweep(_FOLDER):
+            logger.info("removed %d batch files of processes that are gone", left)
 
     @contextlib.contextmanager
     def frame(self, spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
@@ -79,7 +82,7 @@ class Handover:
 def _written(rows: pa.Table, stack: contextlib.ExitStack) -> Path | None:
     """A file that is there for as long as the stack; None when there is no room for it, which no message causes."""
     try:
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_FOLDER))) / _FILE
+        path = stack.enter_context(temporary_folder(_FOLDER)) / _FILE
         _write(rows, path)
     except OSError as error:
         logger.warning("a batch cannot be written to a file and is sent to Spark instead: %s", error)
@@ -89,5 +92,6 @@ def _written(rows: pa.Table, stack: contextlib.ExitStack) -> Path | None:
 
 def _write(rows: pa.Table, path: Path) -> None:
     """Plain columns: nothing is gained by making the file small, and it is gone in seconds."""
+    make_private_file(path)
     most = max(1, -(-rows.num_rows // (os.cpu_count() or 1)))
     pq.write_table(rows, path, row_group_size=most, compression="none", use_dictionary=False, write_statistics=False)

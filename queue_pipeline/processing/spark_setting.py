@@ -51,12 +51,18 @@ def _chooses_collector(environment: Mapping[str, str], properties: Mapping[str, 
     """Whether somebody chose Java's garbage collector: given two, Java does not start."""
     texts = [environment.get(name, "") for name in JAVA_OPTIONS]
     texts += [value for name, value in properties.items() if "JavaOptions" in name]
+    return any("GC" in text for text in [*texts, spark_defaults(environment)])
+
+
+def spark_defaults(environment: Mapping[str, str]) -> str:
+    """What stands in the file of defaults that Spark would read."""
     folder = environment.get("SPARK_CONF_DIR") or (
         f"{environment['SPARK_HOME']}/conf" if environment.get("SPARK_HOME") else None
     )
-    with contextlib.suppress(OSError):
-        texts += [(Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8")] if folder else []
-    return any("GC" in text for text in texts)
+    if folder:
+        with contextlib.suppress(OSError):
+            return (Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8")
+    return ""
 
 
 def further_properties(text: str) -> dict[str, str]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from queue_pipeline.cli import warm_spark
+from queue_pipeline.processing import warm_spark
+from queue_pipeline.processing.spark_folder import private_folders
+from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline_tests.support.command_line import run
 from queue_pipeline_tests.support.waiting import eventually
 
@@ -22,6 +26,13 @@ SERVER = [
     "import time; time.sleep(600)",
     "org.apache.spark.sql.connect.service.SparkConnectServer",
 ]
+
+
+@pytest.fixture(autouse=True)
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server of anybody else's is found."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
 
 
 @pytest.fixture
@@ -38,7 +49,7 @@ def record(path: Path, pid: int) -> None:
 
 
 def test_where_no_server_was_started_none_is_found(discovery: Path) -> None:
-    assert run("spark", "status", "--json").json == {"setting": "warm:local[*]", "server": None}
+    assert run("spark", "status", "--json").json == {"setting": "warm:local[*]", "server": None, "others": []}
     assert "no Spark server is kept warm" in run("spark", "status").out
     assert run("spark", "stop").out == "no Spark server was running\n"
 
@@ -71,6 +82,74 @@ def test_a_server_is_shown_without_its_token_and_stopped(discovery: Path) -> Non
             server.kill()
     assert server.returncode == -15
     assert warm_spark.find() is None
+
+
+def test_each_project_and_each_setting_has_a_server_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_CONNECT_DISCOVERY", raising=False)
+    settings = [
+        {"DAGSTER_HOME": str(tmp_path / project), "QUEUE_PIPELINE_SPARK": spark, "QUEUE_PIPELINE_SPARK_CONF": further}
+        for project in ("shop", "bank")
+        for spark in ("warm:local[1]", "warm:local[2]")
+        for further in ("", "spark.driver.memory=4g")
+    ]
+    files = set()
+    for each in settings:
+        for name, value in each.items():
+            monkeypatch.setenv(name, value)
+        files.add(warm_spark.discovery_file())
+        assert warm_spark.discovery_file() in files
+    assert len(files) == len(settings)
+
+
+def test_a_server_of_another_project_is_not_used_and_told_with_the_command_that_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_CONNECT_DISCOVERY", raising=False)
+    monkeypatch.setenv("QUEUE_PIPELINE_SPARK", "warm:local[1]")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "shop"))
+    config = spark_config()
+    with private_folders(config):
+        theirs = Path(os.environ["SPARK_LOCAL_CONNECT_DISCOVERY"])
+        local = Path(os.environ["SPARK_LOCAL_DIRS"])
+    assert "SPARK_LOCAL_CONNECT_DISCOVERY" not in os.environ
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (theirs.parent, local)] == [0o700, 0o700]
+    with subprocess.Popen(SERVER) as server:
+        try:
+            record(theirs, server.pid)
+            eventually(warm_spark.find)
+            assert warm_spark.starts_beside(config) == []
+            monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "bank"))
+            assert warm_spark.find() is None
+            told = run("spark", "status").out
+            assert "no Spark server is kept warm for this project" in told
+            assert f"another one, for {tmp_path}/shop/queue_pipeline: process {server.pid}" in told
+            assert f"SPARK_LOCAL_CONNECT_DISCOVERY={theirs} queue-pipeline spark stop" in told
+            (other,) = warm_spark.starts_beside(spark_config())
+            assert (other.pid, other.discovery) == (server.pid, str(theirs))
+            assert run("spark", "stop").out == "no Spark server was running\n"
+            monkeypatch.setenv("SPARK_LOCAL_CONNECT_DISCOVERY", str(theirs))
+            assert run("spark", "stop").out == f"stopped Spark, process {server.pid}\n"
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize(
+    ("setting", "chosen"),
+    [("sc://host:15002", {}), ("local[1]", {"SPARK_LOCAL_DIRS": "/data"}), ("local[1]", {"SPARK_CONF_DIR": "conf"})],
+)
+def test_folders_that_the_user_chose_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, chosen: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.local.dir /data\n")
+    for name in ("SPARK_LOCAL_DIRS", "SPARK_CONF_DIR", "SPARK_LOCAL_CONNECT_DISCOVERY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    with private_folders(spark_config(setting)):
+        assert dict(os.environ) == before
 
 
 def test_only_a_setting_that_keeps_a_server_can_start_one(discovery: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from queue_pipeline.cli import warm_spark
 from queue_pipeline.cli.output import write_heading, write_lines, write_table
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import random_seed
 from queue_pipeline.example.samples import samples
+from queue_pipeline.processing import warm_spark
 from queue_pipeline.processing.spark_session import check_reachable
 from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
 from queue_pipeline.processing.spark_setting import spark_config

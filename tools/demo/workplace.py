@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from queue_pipeline.cli import warm_spark
+from queue_pipeline.processing import warm_spark
+from queue_pipeline.processing.spark_folder import DISCOVERY_VARIABLE
 from queue_pipeline.processing.spark_setting import DEFAULT
 from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DATABASE_VARIABLE
 from queue_pipeline.transport.errors import QueuePipelineError
-
-DISCOVERY_VARIABLE = "SPARK_LOCAL_CONNECT_DISCOVERY"
 
 DAGSTER_YAML = """\
 # Written by scripts/demo. docs/operations.md says what each of these is for.

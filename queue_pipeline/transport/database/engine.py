@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from queue_pipeline.transport.database.postgresql import KEEP_ALIVE
 from queue_pipeline.transport.database.setting import secrets, shown
 from queue_pipeline.transport.database.transaction import BATCH, Transaction
 from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, DriverMissingError
+from queue_pipeline.transport.private_files import make_private_file, make_private_folder
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.database.dialect import Dialect
@@ -77,7 +79,7 @@ def open_engine(url: URL) -> Engine:
         words = driver_message(error, secrets(url))
         raise ConfigurationError(f"{shown(url)}: the driver refuses an option of the setting: {words}") from None
     if url.get_backend_name() == "sqlite":
-        event.listen(engine, "do_connect", _make_folder)
+        event.listen(engine, "do_connect", _make_file)
     return engine
 
 
@@ -155,14 +157,18 @@ def isolation_level(engine: Engine, connection: Any) -> Any:
         raise error.__cause__ from None
 
 
-def _make_folder(dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> None:
+def _make_file(dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> None:
+    """Messages are nobody else's: SQLite gives its log the mode of the database."""
     path = Path(arguments[0])
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
     except OSError as error:
         raise DatabaseUnavailableError(
             f"the folder of {path} cannot be created: {error.strerror}; choose another path"
         ) from error
+    # A file that cannot be created is reported by SQLite; one that can only be read is opened for that.
+    with suppress(OSError):
+        make_private_file(path)
 
 
 def _leave_to_parent() -> None:

@@ -67,9 +67,13 @@ def default_database_url(environment: Mapping[str, str] | None = None) -> URL:
     environment = os.environ if environment is None else environment
     if named := environment.get(ENVIRONMENT_VARIABLE):
         return database_url(named)
+    return URL.create("sqlite", database=str(home_folder(environment) / "queues.db"))
+
+
+def home_folder(environment: Mapping[str, str]) -> Path:
+    """Where a project keeps its own files: under the Dagster home, else in `.queue_pipeline/` where it runs."""
     home = environment.get("DAGSTER_HOME")
-    folder = Path(home) / "queue_pipeline" if home else Path(".queue_pipeline")
-    return URL.create("sqlite", database=str(folder / "queues.db"))
+    return Path(home) / "queue_pipeline" if home else Path(".queue_pipeline")
 
 
 def absolute(url: URL) -> URL:

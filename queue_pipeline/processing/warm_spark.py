@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from queue_pipeline.processing.spark_folder import ABOUT, DISCOVERY, DISCOVERY_VARIABLE, spark_folder
+from queue_pipeline.processing.spark_setting import spark_config
 from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.private_files import user_folder
 
 END_SECONDS = 15.0
 _ENDING = 0.1
@@ -30,28 +36,53 @@ class WarmSpark:
     version: str
     memory_bytes: int
     seconds: int
+    discovery: str
+    """The file by which it is found."""
+    project: str = ""
+    """The folder of the project that it was started for."""
+
+    @property
+    def how_to_end(self) -> str:
+        """The command that stops it, from any project."""
+        return f"{DISCOVERY_VARIABLE}={shlex.quote(self.discovery)} queue-pipeline spark stop"
 
 
 def find(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
     """The server, if there is one. Reads without Spark's lock, which whoever starts a server holds for long."""
+    path = Path(discovery or discovery_file())
     try:
-        with open(discovery or discovery_file(), encoding="utf-8") as file:
-            told = json.load(file)
+        told = json.loads(path.read_text(encoding="utf-8"))
         pid, address, version = int(told["pid"]), f"sc://{told['host']}:{told['port']}", str(told["spark_version"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if (figures := _figures(pid)) is None:
         return None
     memory, seconds = figures
-    return WarmSpark(pid, address, version, memory, seconds)
+    return WarmSpark(pid, address, version, memory, seconds, str(path), _project(path))
+
+
+def find_others(discovery: str | os.PathLike[str] | None = None) -> list[WarmSpark]:
+    """The servers of this user for other projects, or for other settings of this one."""
+    own = Path(discovery or discovery_file())
+    paths = sorted(path for path in user_folder().glob(f"spark-*/{DISCOVERY}") if path != own)
+    return [server for server in map(find, paths) if server is not None]
+
+
+def starts_beside(config: Mapping[str, str]) -> list[WarmSpark]:
+    """The other servers that run, if one more is about to be started."""
+    if not config.get("spark.remote", "").startswith("local") or os.environ.get(DISCOVERY_VARIABLE):
+        return []
+    own = spark_folder(config) / DISCOVERY
+    return [] if find(own) is not None else find_others(own)
 
 
 def end(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
     """Stop the server and wait until it is gone; returns what was stopped."""
     from pyspark.sql.connect.local_server import Discovery, LocalConnectServer
 
-    found = find(discovery)
-    with Discovery(None if discovery is None else os.fspath(discovery)) as held:
+    path = Path(discovery or discovery_file())
+    found = find(path)
+    with Discovery(str(path)) as held:
         stopped = LocalConnectServer(held).stop()
     if stopped is None:
         raise SparkServerError("the Spark server could not be looked at; is ps installed (Debian: procps)?")
@@ -67,11 +98,17 @@ def end(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
     return found
 
 
-def discovery_file() -> str:
-    """Where Spark writes down how to reach the server."""
-    from pyspark.sql.connect.local_server import Discovery
+def discovery_file() -> Path:
+    """Where Spark writes down how to reach the server of this project and setting."""
+    named = os.environ.get(DISCOVERY_VARIABLE)
+    return Path(named).absolute() if named else spark_folder(spark_config()) / DISCOVERY
 
-    return str(Discovery().path)
+
+def _project(discovery: Path) -> str:
+    try:
+        return str(json.loads((discovery.parent / ABOUT).read_text(encoding="utf-8"))["project"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _figures(pid: int) -> tuple[int, int] | None:

@@ -1,0 +1,20 @@
+"""What Spark itself writes on this machine: blocks that spill to disk hold parts of messages."""
+
+import stat
+
+from pyspark import StorageLevel
+
+from queue_pipeline.processing.spark_folder import LOCAL, spark_folder
+from queue_pipeline.processing.spark_setting import spark_config
+
+
+def test_blocks_are_written_to_a_folder_of_this_user_alone(spark):
+    frame = spark.range(1000).persist(StorageLevel.DISK_ONLY)
+    try:
+        assert frame.count() == 1000
+        folder = spark_folder(spark_config()) / LOCAL
+        assert any(path.is_file() for path in folder.glob("blockmgr-*/*/*"))
+        for private in (folder, folder.parent, folder.parent.parent):
+            assert stat.S_IMODE(private.stat().st_mode) == 0o700
+    finally:
+        frame.unpersist()
