@@ -6,6 +6,8 @@ attempt are the fence: whoever completes it must still be the one who holds it.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -18,21 +20,21 @@ from queue_pipeline.transport.claim import (
     DEFAULT_MAX_BYTES,
     Claim,
     ClaimStatus,
+    RowsRead,
     check_claim,
     check_lease,
-    RowsRead,
     check_owner,
-    lost,
-)
     differs,
-from queue_pipeline.transport.claim_store import ClaimStore
+    lost,
     partly_lost,
+)
+from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError
 from queue_pipeline.transport.failure_counts import FailureCounts
-from queue_pipeline.transport.forwarding import Forwarder
+from queue_pipeline.transport.forwarding import Forwarder, Leaving, past_refusals
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
 from queue_pipeline.transport.nginn.in_place import Incoming, InPlaceClaims, Mark, OutOfTurn
 from queue_pipeline.transport.nginn.reading import read_in_place
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
 COMMIT_TRIES = 3
 
 
-class Claims:
-    """Claim, adopt, renew, complete, release, split and list."""
 class ClaimedMessages(NamedTuple):
     """A small claim's messages as objects, its poison as (row version, what is wrong), and the figures of both."""
 
@@ -57,6 +57,8 @@ class ClaimedMessages(NamedTuple):
     read: RowsRead
 
 
+class Claims:
+    """Claim, adopt, renew, complete, release, split and list."""
 
     def __init__(
         self,
@@ -93,14 +95,22 @@ class ClaimedMessages(NamedTuple):
         check_claim(queue, owner, max_messages, max_bytes, lease_seconds)
         bounds, lease = Bounds(max_messages, max_bytes), round(lease_seconds * 1000)
         tables = self._book.claim_tables(queue)
-        if is_nginn(queue):
-            return self._database.run(lambda own: self.in_place.claim(own, tables, owner, bounds, lease))
-        return self._database.run(
-            lambda transaction: (
-                self._store.take_over(transaction, tables, owner, bounds, lease)
-                or self._take_new(transaction, tables, owner, bounds, lease)
+
+        def take(transaction: Transaction, leaving: Leaving) -> Claim | None:
+            if is_nginn(queue):
+                return self.in_place.claim(transaction, tables, owner, bounds, lease, leaving)
+            return self._store.take_over(transaction, tables, owner, bounds, lease) or self._take_new(
+                transaction, tables, owner, bounds, lease, leaving
             )
-        )
+
+        claim, left = past_refusals(self._database, take, functools.partial(self.send_on, queue))
+        return replace(claim, forwarded=claim.forwarded + left) if claim is not None and left else claim
+
+    def send_on(self, queue: QueueTable, row_versions: Sequence[int]) -> int:
+        """Send messages of a queue that are not for it to where they are for, each alone if one is refused."""
+        if is_nginn(queue):
+            return self.in_place.send_on(queue, row_versions)
+        return self._forwarder.send_on(queue, row_versions, self._forwarder.from_queue(queue))
 
     def adopt(self, claim: Claim, owner: str, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> Claim | None:
         """Take over one claim that was released, whose lease ran out, or whose holder the caller knows to be dead.
@@ -209,6 +219,8 @@ class ClaimedMessages(NamedTuple):
         dead_letters: Sequence[int] = (),
         staged: Sequence[Pile] = (),
         marks: Sequence[Mark] = (),
+        *,
+        read: RowsRead | None,
     ) -> int:
         """End a claim: fence, own work, sends and the deletion of its messages in one transaction, all or none.
 
@@ -221,13 +233,13 @@ class ClaimedMessages(NamedTuple):
         of messages of an NGinn queue that failed. Returns how many messages were sent.
         """
         prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_ready(ready)]
-        *,
-        read: RowsRead | None,
         tables = self._store.tables(claim)
         drop = self._store.statement(tables, "drop")
 
         def finish(transaction: Transaction) -> int:
             self._store.pass_fence(transaction, claim)
+            if read is not None:
+                self._store.check_read(transaction, tables, claim, read)
             if work is not None:
                 with transaction.scope():
                     work(transaction.connection)
@@ -239,8 +251,6 @@ class ClaimedMessages(NamedTuple):
                 gone += transaction.count(drop, claim_id=claim.claim_id)
                 if read is not None and gone != read.messages:
                     raise differs(claim, read, f"{gone:,} messages")
-            if read is not None:
-                self._store.check_read(transaction, tables, claim, read)
             self._outbox.clear(transaction, claim)
             return sent
 
@@ -378,7 +388,13 @@ class ClaimedMessages(NamedTuple):
         return moved
 
     def _take_new(
-        self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease_milliseconds: int
+        self,
+        transaction: Transaction,
+        tables: ClaimTables,
+        owner: str,
+        bounds: Bounds,
+        lease_milliseconds: int,
+        leaving: Leaving,
     ) -> Claim | None:
         """Take from the head of the queue until there is something to work on or the queue is empty."""
         dialect = self._database.dialect
@@ -396,28 +412,26 @@ class ClaimedMessages(NamedTuple):
                 expired=claim.expired + taken.taken - taken.messages,
             )
             if taken.messages and taken.may_forward:
-                claim = self._forward(transaction, tables, claim)
+                claim = self._forward(transaction, tables, claim, leaving)
         self._store.open(transaction, claim, lease_milliseconds)
         return claim
 
-    def _forward(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> Claim:
+    def _forward(self, transaction: Transaction, tables: ClaimTables, claim: Claim, leaving: Leaving) -> Claim:
         """Send on what a mover left here for another queue, so that no transform ever sees it."""
         find, drop = (self._store.statement(tables, name) for name in ("forwarded", "drop_one"))
-        forwarded = 0
+        messages: list[ReceivedMessage] = []
         for row in transaction.rows(find, claim_id=claim.claim_id, text=wire.FORWARD_DESTINATION):
-            try:
-                message = from_row(*row)
-            except ValueError:
-                continue
-            if self._forwarder.forward(transaction, tables.queue, message):
-                transaction.execute(drop, claim_id=claim.claim_id, row_version=message.row_version)
-                forwarded += 1
-        if not forwarded:
+            with contextlib.suppress(ValueError):
+                messages.append(from_row(*row))
+        elsewhere = [one for one in messages if self._forwarder.destination(tables.queue, one.headers) is not None]
+        if not elsewhere:
             return claim
-        messages, size, first = self._store.sizes(transaction, tables, claim.claim_id)
-        return replace(
-            claim, messages=messages, bytes=size, first_row_version=first, forwarded=claim.forwarded + forwarded
-        )
+        leaving += [message.row_version for message in elsewhere]
+        forwarded = self._forwarder.forward_all(transaction, tables.queue, elsewhere)
+        for message in elsewhere:
+            transaction.execute(drop, claim_id=claim.claim_id, row_version=message.row_version)
+        left, size, first = self._store.sizes(transaction, tables, claim.claim_id)
+        return replace(claim, messages=left, bytes=size, first_row_version=first, forwarded=claim.forwarded + forwarded)
 
 
 def _out_of_turn(claim: Claim, messages: int) -> ClaimLostError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,23 +12,14 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import (
-    ConfigurationError,
-    DatabaseUnavailableError,
-    LayoutChangedError,
-    QueueNotFoundError,
-    QueuePipelineError,
-    TransientDatabaseError,
-)
-from queue_pipeline.transport.forwarding import Forwarder
-from queue_pipeline.transport.messages import from_row
+from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
+from queue_pipeline.transport.forwarding import Forwarder, Leaving, past_refusals
+from queue_pipeline.transport.messages import ReceivedMessage, from_row
 from queue_pipeline.transport.nginn.queue import NGinnQueues
 from queue_pipeline.transport.nginn.rows import is_nginn
 
 DEFAULT_MOVE_BATCH = 1_000
 KEYS_PER_STATEMENT = 200
-
-logger = logging.getLogger(__name__)
 
 
 class DelayedMover:
@@ -51,17 +41,12 @@ class DelayedMover:
             raise ConfigurationError(f"queue {queue}: a batch of {batch} delayed messages; ask for at least one")
         if is_nginn(queue):
             return self._nginn.move_due(queue, batch, once=once)
-        total, straight = 0, True
+        total = 0
         while True:
-            move = functools.partial(self._move, queue=queue, batch=batch, straight=straight)
-            try:
-                found, moved = self._database.run(move)
-            except _ForwardingError as error:
-                # One destination that takes nothing must not hold up all others: whoever receives next deals with it.
-                logger.warning("%s: due messages for other queues go through this one: %s", queue, error)
-                straight = False
-                continue
-            total += moved
+            move = functools.partial(self._move, queue=queue, batch=batch)
+            send_on = functools.partial(self._forwarder.send_on, queue, take=functools.partial(self._take, queue))
+            (found, moved), left = past_refusals(self._database, move, send_on)
+            total += moved + left
             if once or found < batch:
                 return total
 
@@ -80,18 +65,17 @@ class DelayedMover:
         milliseconds = self._database.run(look, write=False)
         return None if milliseconds is None else milliseconds / 1000
 
-    def _move(self, transaction: Transaction, queue: QueueTable, batch: int, straight: bool) -> tuple[int, int]:
+    def _move(self, transaction: Transaction, leaving: Leaving, queue: QueueTable, batch: int) -> tuple[int, int]:
         """Move one batch; returns how many messages were found due, and how many of them were moved."""
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         self._require(transaction, queue, delayed)
         columns = self._database.shapes.columns(transaction, queue)
         own = f'{wire.quote(wire.FORWARD_DESTINATION)}:"{wire.escape(queue.canonical)}"'
         found = transaction.rows(self._statement("find_due", queue, delayed), text=own, limit=batch)
-        elsewhere = [key for key, text in found if text is not None and self._leads_elsewhere(queue, text)]
-        elsewhere = elsewhere if straight else []
-        sent = self._send_on(transaction, queue, delayed, elsewhere) if elsewhere else 0
+        leaving += [key for key, text in found if text is not None and self._leads_elsewhere(queue, text)]
+        sent = self._forwarder.forward_all(transaction, queue, self._take(queue, transaction, leaving))
         # No more than were found, else one that became due just now would go unseen into the wrong queue.
-        left = len(found) - len(elsewhere)
+        left = len(found) - len(leaving)
         moved = self._database.dialect.move_due(transaction, queue, delayed, columns, left) if left else 0
         return len(found), sent + moved
 
@@ -102,20 +86,15 @@ class DelayedMover:
         except ValueError:
             return False
 
-    def _send_on(self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, keys: Sequence[Any]) -> int:
-        take = self._statement("take_delayed", queue, delayed)
+    def _take(self, queue: QueueTable, transaction: Transaction, keys: Sequence[Any]) -> list[ReceivedMessage]:
+        """Take delayed messages out of their table, in the order of their keys."""
+        take = self._statement("take_delayed", queue, self._book.sibling(queue, DELAYED_SUFFIX))
         taken: dict[Any, Any] = {}
         for first in range(0, len(keys), KEYS_PER_STATEMENT):
             part = keys[first : first + KEYS_PER_STATEMENT]
             rows = transaction.rows(take.repeated(len(part)), **numbered_values("key", part))
             taken |= {row[0]: row for row in rows}
-        messages = [from_row(row[1], 0, row[2], row[3]) for row in (taken[key] for key in keys if key in taken)]
-        try:
-            return self._forwarder.forward_all(transaction, queue, messages)
-        except (DatabaseUnavailableError, TransientDatabaseError, LayoutChangedError):
-            raise
-        except QueuePipelineError as error:
-            raise _ForwardingError(str(error)) from error
+        return [from_row(row[1], 0, row[2], row[3]) for row in (taken[key] for key in keys if key in taken)]
 
     def _statement(self, name: str, queue: QueueTable, delayed: QueueTable) -> Command:
         return self._database.dialect.statement(f"{queue.layout}/queue.{name}", queue=queue, delayed=delayed)
@@ -124,7 +103,3 @@ class DelayedMover:
         """A plain queue has no delayed table; say so instead of claiming that the queue is missing."""
         if not transaction.rows(self._database.dialect.statement("schema.exists", queue=delayed)):
             raise QueueNotFoundError(delayed.canonical, belongs_to=queue.canonical)
-
-
-class _ForwardingError(Exception):
-    """Messages for other queues could not be sent there."""

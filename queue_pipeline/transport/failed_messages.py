@@ -16,7 +16,8 @@ from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.failed_message import FailedMessage, Selection, read_failed
-from queue_pipeline.transport.failed_returns import Retried, Returner, Routes, parts
+from queue_pipeline.transport.failed_returns import Retried, Returner, Routes
+from queue_pipeline.transport.forwarding import parts
 from queue_pipeline.transport.messages import Destination
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.send import Sender

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
@@ -23,15 +22,13 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
 )
 from queue_pipeline.transport.failed_message import FailedMessage
-from queue_pipeline.transport.forwarding import Forwarder
+from queue_pipeline.transport.forwarding import Forwarder, take_rows
 from queue_pipeline.transport.messages import OutgoingMessage, from_row
 from queue_pipeline.transport.return_to_source import without_failure
 from queue_pipeline.transport.send import Sender, Shipment
 
 MOST_NAMED = 1_000
 """So many messages that stay behind are told one by one; of the others only the number is known."""
-ROWS_PER_STATEMENT = 500
-"""Few enough that a statement stays under 4,000 characters on SQL Server."""
 OTHERWISE = "give another destination with --to"
 
 
@@ -168,20 +165,9 @@ class Returner:
             return
 
     def _send(self, transaction: Transaction, going: dict[int, QueueTable]) -> Counter[str]:
-        columns = self._database.shapes.columns(transaction, self._error_queue)
-        take = self._database.dialect.statement(
-            f"{self._error_queue.layout}/failed.take",
-            queue=self._error_queue,
-            **self._database.dialect.optional_columns(columns, "deleted"),
-        )
-        taken = [
-            row
-            for part in parts([*going])
-            for row in transaction.rows(take.repeated(len(part)), **numbered_values("row_version", part))
-        ]
         messages: dict[QueueTable, list[OutgoingMessage]] = {}
         returned: Counter[str] = Counter()
-        for row in sorted(taken, key=lambda row: row[1]):
+        for row in take_rows(self._database, transaction, self._error_queue, [*going]):
             table = going[int(row[1])]
             returned[table.canonical] += 1
             try:
@@ -209,9 +195,3 @@ def refusals(table: QueueTable) -> Iterator[None]:
         raise
     except (QueueNotFoundError, AccessDeniedError, DatabaseError) as error:
         raise RefusedError(table, error) from error
-
-
-def parts(row_versions: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Row versions, as many as one statement takes."""
-    for first in range(0, len(row_versions), ROWS_PER_STATEMENT):
-        yield row_versions[first : first + ROWS_PER_STATEMENT]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.claim import Claim, RowsRead
 from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.forwarding import Forwarder
+from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
+from queue_pipeline.transport.forwarding import Forwarder, Leaving, is_refusal, past_refusals
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode, from_row
 from queue_pipeline.transport.nginn.receiving import NGinnReceiver
 from queue_pipeline.transport.nginn.rows import is_nginn
@@ -91,18 +93,44 @@ class Receiver:
         if max_messages < 1:
             raise ConfigurationError(f"queue {queue}: a batch of {max_messages} messages; ask for at least one")
         batch = Received(queue, mode, self._sender)
+        send_on = functools.partial(self._claims.send_on, queue)
         if mode is TransactionMode.UNRELIABLE:
-            self._database.run(lambda transaction: self._fill(transaction, batch, max_messages))
+            take = functools.partial(self._fill, batch=batch, max_messages=max_messages)
+            _, left = past_refusals(self._database, take, send_on)
+            batch.forwarded += left
             yield batch
         elif mode is TransactionMode.RECEIVE_ONLY and not self._database.dialect.locks_rows:
             with self._attempts(batch), self._by_claim(batch, max_messages):
                 yield batch
         else:
-            with self._attempts(batch), self._database.transaction() as transaction:
-                self._fill(transaction, batch, max_messages)
+            with self._attempts(batch), self._open(batch, max_messages, send_on) as transaction:
                 batch._transaction = transaction
                 with transaction.scope() if mode is TransactionMode.TRANSACTION_SCOPE else contextlib.nullcontext():
                     yield batch
+
+    @contextlib.contextmanager
+    def _open(
+        self, batch: Received, max_messages: int, send_on: Callable[[Sequence[int]], int]
+    ) -> Iterator[Transaction]:
+        """The receiving transaction; one that a destination of forwarded messages refuses is begun again without them.
+
+        A destination that refuses late, at the commit, fails this receive, and the next one is without them.
+        """
+        left, is_open = 0, False
+        while not is_open:
+            leaving: Leaving = []
+            try:
+                with self._database.transaction() as transaction:
+                    self._fill(transaction, leaving, batch, max_messages)
+                    batch.forwarded += left
+                    is_open = True
+                    yield transaction
+            except QueuePipelineError as error:
+                if not leaving or not is_refusal(error):
+                    raise
+                left += send_on(leaving)
+                if is_open:
+                    raise
 
     def _attempts(self, batch: Received) -> contextlib.AbstractContextManager[None]:
         """Whoever reads an NGinn queue counts failed attempts, once they were rolled back; elsewhere nobody does."""
@@ -110,10 +138,10 @@ class Receiver:
             return self._nginn.attempts(batch.queue, batch.messages)
         return contextlib.nullcontext()
 
-    def _fill(self, transaction: Transaction, batch: Received, max_messages: int) -> None:
+    def _fill(self, transaction: Transaction, leaving: Leaving, batch: Received, max_messages: int) -> None:
         """Take rows until there is something to hand over or the queue is empty; what is no message is dealt with."""
         if is_nginn(batch.queue):
-            taken = self._nginn.take(transaction, batch.queue, max_messages)
+            taken = self._nginn.take(transaction, batch.queue, max_messages, leaving)
             batch.messages[:], batch.expired, batch.forwarded, batch.poisoned = taken
             return
         dialect = self._database.dialect
@@ -122,14 +150,18 @@ class Receiver:
             f"{batch.queue.layout}/queue.receive", queue=batch.queue, **dialect.optional_columns(columns, "deleted")
         )
         batch.messages.clear()
+        batch.expired = batch.forwarded = batch.poisoned = 0
         while not batch.messages:
             rows = transaction.rows(command, limit=max_messages)
             if not rows:
                 return
+            elsewhere: list[ReceivedMessage] = []
             for row in sorted(rows, key=lambda row: row[1]):
-                self._sort(transaction, batch, row)
+                self._sort(transaction, batch, row, elsewhere)
+            leaving += [message.row_version for message in elsewhere]
+            batch.forwarded += self._forwarder.forward_all(transaction, batch.queue, elsewhere)
 
-    def _sort(self, transaction: Transaction, batch: Received, row: Any) -> None:
+    def _sort(self, transaction: Transaction, batch: Received, row: Any, elsewhere: list[ReceivedMessage]) -> None:
         row_id, row_version, expires, now, header_text, body, correlation_id, reply_to = row
         try:
             message = from_row(row_id, row_version, header_text, body, correlation_id, reply_to)
@@ -145,9 +177,10 @@ class Receiver:
             return
         if expires is not None and expires <= now:
             batch.expired += 1
-        elif self._forwarder.forward(transaction, batch.queue, message):
-            batch.forwarded += 1
+        elif self._forwarder.destination(batch.queue, message.headers) is not None:
+            elsewhere.append(message)
         else:
+            message.headers.pop(wire.FORWARD_DESTINATION, None)
             batch.messages.append(message)
 
     @contextlib.contextmanager
@@ -157,6 +190,8 @@ class Receiver:
         if claim is None:
             yield
             return
+        # Before the caller has the list, which is theirs to change.
+        versions = [message.row_version for message in batch.messages]
         try:
             yield
         except BaseException:
@@ -179,5 +214,3 @@ class Receiver:
             if left is not None:
                 return left
         return None
-        # Before the caller has the list, which is theirs to change.
-        versions = [message.row_version for message in batch.messages]

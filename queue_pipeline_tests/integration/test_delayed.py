@@ -130,17 +130,6 @@ def test_what_is_spelled_otherwise_without_a_header_or_unreadable_stays_with_the
     assert [shown.body for shown in transport.show("error")] == [b"1", b"5"]
 
 
-def test_a_destination_that_takes_nothing_does_not_hold_up_the_others(transport, backend, caplog):
-    """They go through the queue, as they always did with the reference, and its receiver deals with them."""
-    broken = transport.resolve("broken")
-    backend.sql(transport, f"CREATE TABLE {broken.qualified} (other int)")
-    store(transport, backend, forwarding("broken"), b"for broken", milliseconds=-2000)
-    transport.send("orders", new_message("own", delay=timedelta(seconds=-1)))
-    assert move(transport) == 2
-    assert [shown.body for shown in transport.show("orders")] == [b"for broken", b"own"]
-    assert "due messages for other queues go through this one" in caplog.text
-
-
 def test_what_another_mover_put_into_the_queue_is_sent_on_by_a_receive(transport):
     """A .NET endpoint on the same tables moves everything into its input queue."""
     transport.install("billing")

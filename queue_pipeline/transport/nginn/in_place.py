@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,11 +21,12 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, ClaimLostError, QueueNotFoundError
+from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.forwarding import Leaving, is_refusal
 from queue_pipeline.transport.nginn.control import ControlMessages
 from queue_pipeline.transport.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, Sequences, numbered
-from queue_pipeline.transport.nginn.sorting import Looked, Sorted, sort_rows
+from queue_pipeline.transport.nginn.sorting import Looked, Sorted, is_foreign, sort_rows
 from queue_pipeline.transport.nginn.text import LONGEST_HEADERS, decode_headers
 
 DEFAULT_ORDER = ("retry_time", "id")
@@ -75,19 +76,24 @@ class Incoming:
         transaction: Transaction,
         queue: QueueTable,
         rows: Sequence[Looked],
+        leaving: Leaving,
         done: Callable[[list[int]], object],
         refuse: Callable[[int, str], object],
         postpone: Callable[[int], object],
     ) -> Sorted:
-        """See to all that is not to be worked on; what is left in `kept` is."""
+        """See to all that is not to be worked on; what is left in `kept` is.
+
+        `leaving` gets the rows that write to other queues, which may refuse that; see `send_on`.
+        """
         found = sort_rows(rows, queue, self._book)
+        leaving += [*found.foreign, *found.control]
         for row, problem in found.unreadable:
             logger.error("queue %s: message %s is %s; moved to the failed ones", queue, row, problem)
             refuse(row, problem)
         finished = list(found.expired)
         foreign, found.foreign = found.foreign, []
         for row in foreign:
-            trouble = self._forward(transaction, queue, row)
+            trouble = self._forward(transaction, self._message(transaction, queue, row))
             if trouble is None:
                 finished.append(row)
                 found.foreign.append(row)
@@ -104,14 +110,40 @@ class Incoming:
             found.kept = [row for row in found.kept if row not in waiting]
         return found
 
+    def send_on(self, queue: QueueTable, rows: Sequence[int]) -> int:
+        """See to rows that write to other queues, each in a transaction of its own; returns how many were sent on.
+
+        One whose destination refuses it has failed.
+        """
+        fail, sent = self._statement("row_fail", queue), 0
+        for row in rows:
+            try:
+                sent += self._database.run(functools.partial(self._send_alone, queue=queue, row=row))
+            except QueuePipelineError as error:
+                if not is_refusal(error):
+                    raise
+                values = {"error": str(error)[:LONGEST_ERROR], "row_version": row}
+                logger.error("queue %s: message %s could not be sent on and has failed: %s", queue, row, error)
+                self._database.run(functools.partial(_count, command=fail, values=values))
+        return sent
+
+    def _send_alone(self, transaction: Transaction, queue: QueueTable, row: int) -> int:
+        if not transaction.count(self._statement("row_take", queue), row_version=row):
+            return 0
+        message = self._message(transaction, queue, row)
+        foreign = is_foreign(message.to_endpoint, queue, self._book)
+        trouble = self._forward(transaction, message) if foreign else self._control.handle(transaction, queue, message)
+        if trouble is not None:
+            transaction.execute(self._statement("row_refuse", queue), error=trouble, row_version=row)
+        return int(foreign and trouble is None)
+
     def release(self, transaction: Transaction, queue: QueueTable) -> Callable[[int], int]:
         """Makes a waiting message of a sequence ready."""
         command = self._statement("row_release", queue)
         return lambda row: transaction.count(command, row_version=row)
 
-    def _forward(self, transaction: Transaction, queue: QueueTable, row: int) -> str | None:
+    def _forward(self, transaction: Transaction, message: StoredRow) -> str | None:
         """Send a message on to the queue that it is for, as it is; returns why that cannot be done."""
-        message = self._message(transaction, queue, row)
         dialect = self._database.dialect
         try:
             table = self._book.resolve(message.to_endpoint)
@@ -139,15 +171,22 @@ class InPlaceClaims:
         self._book = book
         self._store = store
         self._incoming = incoming
+        self.send_on = incoming.send_on
 
     def claim(
-        self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int
+        self,
+        transaction: Transaction,
+        tables: ClaimTables,
+        owner: str,
+        bounds: Bounds,
+        lease: int,
+        leaving: Leaving,
     ) -> Claim | None:
         """The next batch: what is left of one that nobody holds any more, else messages that are ready."""
         while (old := self._store.take_over(transaction, tables, owner, bounds, lease)) is not None:
             if (kept := self.keep(transaction, tables, old, lease)) is not None:
                 return kept
-        return self._take_new(transaction, tables, owner, bounds, lease)
+        return self._take_new(transaction, tables, owner, bounds, lease, leaving)
 
     def keep(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
         """Hold what is still a claim's for longer, and forget the rest; None if nothing is left."""
@@ -252,7 +291,13 @@ class InPlaceClaims:
         self.complete_rows(transaction, tables, replace(claim, claim_id=part))
 
     def _take_new(
-        self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int
+        self,
+        transaction: Transaction,
+        tables: ClaimTables,
+        owner: str,
+        bounds: Bounds,
+        lease: int,
+        leaving: Leaving,
     ) -> Claim | None:
         claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
         dialect = self._database.dialect
@@ -275,6 +320,7 @@ class InPlaceClaims:
                 transaction,
                 tables.queue,
                 looked,
+                leaving,
                 functools.partial(self._finish, transaction, tables, claim, [row.id for row in looked]),
                 lambda row, problem: leave(fail, error=problem)(row),
                 leave(postpone, delay=POSTPONE_MILLISECONDS),
@@ -292,8 +338,5 @@ class InPlaceClaims:
         return claim
 
 
-def _partly_lost(claim: Claim) -> ClaimLostError:
-    return ClaimLostError(
-        f"claim {claim.claim_id} of {claim.queue}: another reader of the queue took some of its messages, after their "
-        "lease was over or by hand; nothing was sent, and what is left is taken again"
-    )
+def _count(transaction: Transaction, command: Command, values: Mapping[str, Any]) -> int:
+    return transaction.count(command, **values)

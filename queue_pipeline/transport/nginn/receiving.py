@@ -12,6 +12,7 @@ from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.forwarding import Leaving
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.nginn.in_place import LONGEST_ERROR, Incoming, Mark
 from queue_pipeline.transport.nginn.rows import StoredRow, received
@@ -30,7 +31,7 @@ class NGinnReceiver:
         self._incoming = incoming
 
     def take(
-        self, transaction: Transaction, queue: QueueTable, max_messages: int
+        self, transaction: Transaction, queue: QueueTable, max_messages: int, leaving: Leaving
     ) -> tuple[list[ReceivedMessage], int, int, int]:
         """The next messages, and how many expired, were forwarded or cannot be read, until there is something."""
         expired = forwarded = poisoned = 0
@@ -51,6 +52,7 @@ class NGinnReceiver:
                 transaction,
                 queue,
                 looked,
+                leaving,
                 lambda rows: None,
                 lambda row, problem: transaction.execute(refuse, error=problem, row_version=row),
                 lambda row: transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, row_version=row),

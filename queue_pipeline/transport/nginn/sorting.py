@@ -49,7 +49,7 @@ def sort_rows(rows: Iterable[Looked], queue: QueueTable, book: AddressBook | Non
             continue
         if _is_over(headers.get(wire.NGINN_TIME_TO_LIVE), row.now):
             found.expired.append(row.id)
-        elif row.to_endpoint.strip() and book is not None and not book.is_local(row.to_endpoint.strip(), queue):
+        elif book is not None and is_foreign(row.to_endpoint, queue, book):
             found.foreign.append(row.id)
         elif type_of(row.text) in CONTROL_TYPES:
             found.control.append(row.id)
@@ -58,6 +58,11 @@ def sort_rows(rows: Iterable[Looked], queue: QueueTable, book: AddressBook | Non
             if headers.get(wire.NGINN_SEQUENCE):
                 found.in_sequence[row.id] = headers
     return found
+
+
+def is_foreign(to_endpoint: str, queue: QueueTable, book: AddressBook) -> bool:
+    """Whether a message of a queue is for another one."""
+    return bool(to_endpoint.strip()) and not book.is_local(to_endpoint.strip(), queue)
 
 
 def _is_over(time_to_live: str | None, now: Any) -> bool:

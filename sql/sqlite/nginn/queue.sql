@@ -206,6 +206,12 @@ RETURNING
     CAST(round((julianday(insert_time) - 2440587.5) * 86400000) AS INTEGER), msg_headers, msg_text,
     strftime('%Y-%m-%d %H:%M:%f', 'now'), retry_time
 
+-- name: row_take
+-- Takes one message, unless another process has taken it. Locks: the database, as every write.
+UPDATE {queue}
+SET subqueue = 'X', last_processed = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE id = :row_version AND subqueue = 'I'
+
 -- name: row_refuse
 -- A message that cannot be read, found during its receive: it goes from processed to failed before any process sees it.
 -- Locks: the database, as every write.

@@ -218,6 +218,13 @@ FROM {queue} AS q
 INNER JOIN @taken AS t ON t.id = q.id
 ORDER BY t.place;
 
+-- name: row_take
+-- Takes one message, unless another process has taken or locked it. Locks: the row.
+UPDATE {queue} WITH (READPAST, ROWLOCK)
+SET subqueue = 'X', last_processed = GETDATE()
+WHERE id = :row_version AND subqueue = 'I';
+SELECT @@ROWCOUNT;
+
 -- name: row_refuse
 -- A message that cannot be read, found during its receive: it goes from processed to failed before any process sees it.
 -- Locks: the row.
