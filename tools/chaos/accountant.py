@@ -128,7 +128,7 @@ class Accountant:
         expected = {name: original.headers[name] for name in CONTENT}
         differing = [name for name in CONTENT if headers.get(name) != expected[name]]
         differing += [MIXED] if MIXED in headers else []
-        if headers[wire.MESSAGE_ID].replace("-", "") != message_id(stage, number).replace("-", ""):
+        if headers.get(wire.MESSAGE_ID, "").replace("-", "") != message_id(stage, number).replace("-", ""):
             differing.append(wire.MESSAGE_ID)
         trail = headers.get(TRAIL, "").split()
         if len(trail) != stage:

@@ -68,7 +68,7 @@ class Arena:
         with self.transport() as transport:
             if self.schema is not None:
                 with transport.database.engine.begin() as connection:
-                    connection.execute(sa.schema.CreateSchema(self.schema))
+                    connection.execute(sa.schema.CreateSchema(self.schema, if_not_exists=True))
             transport.install(*self.with_delays, plain_queues=[RESULTS, COPIES, ERRORS])
             self.tables.metadata.create_all(transport.database.engine)
             if not self.is_nginn:

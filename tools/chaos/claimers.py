@@ -11,7 +11,7 @@ from queue_pipeline.transport.errors import ClaimLostError
 from tools.chaos.desk import Desk
 
 SHORT_LEASES = (0.15, 0.3, 0.6)
-LONG_LEASE = 10.0
+LONG_LEASE = 4.0
 _SIZES = (1, 7, 40, 150, 500)
 
 

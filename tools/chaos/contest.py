@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import sqlalchemy as sa
 
 from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
 from tools.chaos.accountant import Account, Accountant
 from tools.chaos.arena import Arena
 from tools.chaos.crew import Crew
@@ -28,8 +28,6 @@ DRAIN_SECONDS = 180.0
 _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
 
-Tamper = Callable[[Arena], None]
-
 
 @dataclass(frozen=True)
 class Wishes:
@@ -40,8 +38,6 @@ class Wishes:
     messages: int | None
     database: str | None = None
     tell: Callable[[str], None] = lambda line: None
-    tamper: Tamper = lambda arena: None
-    """Called before the account is made: tests of the accountant change something behind its back."""
 
 
 @dataclass
@@ -58,8 +54,9 @@ def run(wishes: Wishes) -> Report:
         folder = Path(closing.enter_context(TemporaryDirectory(prefix="queue_pipeline-chaos-")))
         stage = closing.enter_context(_prepared(wishes, folder))
         for arena in stage.arenas:
+            if stage.cluster is None:
+                closing.callback(arena.remove)
             arena.install()
-            closing.callback(_remove, arena, stage.cluster is None)
         crew = Crew(stage.arenas, folder, wishes.seed)
         closing.callback(crew.close)
         crew.wait_until_started()
@@ -125,7 +122,6 @@ def _pending(arena: Arena) -> int:
 
 def _account(wishes: Wishes, arena: Arena) -> Account:
     wishes.tell(f"reading every message of {arena.name}")
-    wishes.tamper(arena)
     return Accountant(arena).account()
 
 
@@ -145,6 +141,7 @@ def _prepared(wishes: Wishes, folder: Path) -> Iterator[_Stage]:
         url = database_url(wishes.database)
         name = url.get_backend_name()
         if name == "sqlite":
+            closing.callback(_remove_file, _new_file(url))
             yield _Stage([Arena("sqlite", (wishes.database,), None, False, wishes.seed)])
             return
         schemas = tuple(f"chaos{random.SystemRandom().getrandbits(32):08x}{end}" for end in ("", "_nginn"))
@@ -176,6 +173,13 @@ def _arenas(wishes: Wishes, name: str, schemas: tuple[str, ...], ways: tuple[str
     ]
 
 
-def _remove(arena: Arena, is_given: bool) -> None:
-    if is_given:
-        arena.remove()
+def _new_file(url: sa.URL) -> Path:
+    path = Path(url.database or "")
+    if path.exists():
+        raise ConfigurationError(f"{path} is there already; name a new file, which is removed at the end")
+    return path
+
+
+def _remove_file(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)

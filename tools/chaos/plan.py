@@ -55,7 +55,7 @@ class Plan:
     def unreadable(self, number: int) -> tuple[str, bytes]:
         """Headers that no reader can parse, and the body, of the message with this number."""
         chance = random.Random(self.seed << 64 | number)
-        text = chance.choice(("", "{", "not json", '{"a":"b"}{"c":"d"}', "[1]", "null", '{"a":1}', '"text"'))
+        text = chance.choice(("{", '{"a":[1]}', "not json", '{"a":"b"}{"c":"d"}', "[1]", "null", '{"a":1}', '"text"'))
         return text, f"unreadable {number} ".encode() + chance.randbytes(20)
 
     def doomed_at(self, number: int) -> int | None:
