@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import click
 
 from queue_pipeline.cli.output import count_of, duration, shortened, size_of, write_json, write_lines, write_table
-from queue_pipeline.cli.parameters import Queue
+from queue_pipeline.cli.parameters import ClaimAttempt, Queue
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport.claim import Claim, ClaimStatus
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.transport import QueueTransport
 
 
 class ClaimNotFoundError(QueuePipelineError):
-    """There is no claim with this id that anybody holds."""
+    """No process holds this claim at this attempt."""
 
     exit_code = 3
 
@@ -40,9 +39,9 @@ def list_claims(session: Session, queue: str | None) -> None:
     with session.transport() as transport:
         found = transport.claims.list(None if queue is None else transport.resolve(queue))
     if session.json:
-        write_json({"claims": [{**asdict(status), "state": state(status)} for status in found]})
+        write_json({"claims": [{**asdict(status), "claim": name(status), "state": state(status)} for status in found]})
     elif found:
-        figures = ("attempt", "failures", "messages", "size", "age", "lease")
+        figures = ("failures", "messages", "size", "age", "lease")
         columns = ("claim", "queue", "state", "owner", *figures, "last error")
         write_table(columns, [_row(status) for status in found], figures=figures)
     else:
@@ -50,24 +49,26 @@ def list_claims(session: Session, queue: str | None) -> None:
 
 
 @claims.command()
-@click.argument("claim_ids", type=click.UUID, nargs=-1, required=True, metavar="CLAIM_ID...")
+@click.argument("claims", type=ClaimAttempt(), nargs=-1, required=True, metavar="CLAIM_ID@ATTEMPT...")
 @shared_options
 @pass_session
-def release(session: Session, claim_ids: tuple[uuid.UUID, ...]) -> None:
-    """Give claims back at once, so that the next receiver takes them over.
+def release(session: Session, claims: tuple[str, ...]) -> None:
+    """Give claims back at once, so that the next receiver takes them over. Name them as `claims list` does.
 
     Only for claims whose owner is gone while the lease still runs: a claim whose lease ran out is taken over
-    without this, and an owner that still works loses what it did.
+    without this, and an owner that still works loses what it did. A claim that another owner took over since it was
+    listed has a new attempt, and is left alone.
     """
     with session.transport() as transport:
-        held = [_held(transport, str(claim_id)) for claim_id in dict.fromkeys(claim_ids)]
-        for claim in held:
+        held = {name(status): claim for status in transport.claims.list() if (claim := status.held)}
+        chosen = [_chosen(held, one) for one in dict.fromkeys(claims)]
+        for claim in chosen:
             transport.claims.release(claim)
     if session.json:
-        released = [{"claim_id": c.claim_id, "queue": c.queue, "messages": c.messages} for c in held]
+        released = [{"claim_id": c.claim_id, "queue": c.queue, "messages": c.messages} for c in chosen]
         write_json({"released": released})
     else:
-        write_table(("released", "queue", "messages"), [(c.claim_id, c.queue, c.messages) for c in held])
+        write_table(("released", "queue", "messages"), [(name(c), c.queue, c.messages) for c in chosen])
 
 
 @claims.command("return")
@@ -89,6 +90,11 @@ def return_claims(session: Session, queue: str) -> None:
         write_lines(f"put {count_of(returned, 'message')} back into {table}")
 
 
+def name(claim: Claim | ClaimStatus) -> str:
+    """What names a claim and its holder: every change of the owner counts the attempt up."""
+    return f"{claim.claim_id}@{claim.attempt}"
+
+
 def state(status: ClaimStatus) -> str:
     """Who has a claim now: somebody, or whoever comes next."""
     if status.owner is None:
@@ -96,22 +102,21 @@ def state(status: ClaimStatus) -> str:
     return "held" if status.lease_seconds > 0 else "lease ran out"
 
 
-def _held(transport: QueueTransport, claim_id: str) -> Claim:
-    claim = transport.claims.find(claim_id)
-    if claim is None:
+def _chosen(held: Mapping[str, Claim], claim: str) -> Claim:
+    if claim not in held:
         raise ClaimNotFoundError(
-            f"nobody holds a claim {claim_id}: it was completed or released; see: queue-pipeline claims list"
+            f"no process holds claim {claim}: it was completed, released or taken over by another; "
+            "see: queue-pipeline claims list"
         )
-    return claim
+    return held[claim]
 
 
 def _row(status: ClaimStatus) -> tuple[object, ...]:
     return (
-        status.claim_id,
+        name(status),
         status.queue,
         state(status),
         status.owner,
-        status.attempt,
         status.failures,
         f"{status.messages:,}",
         size_of(status.bytes),

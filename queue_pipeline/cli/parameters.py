@@ -10,6 +10,7 @@ import click
 from queue_pipeline.transport.messages import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
 
 _PIPELINE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
+_CLAIM_ATTEMPT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}@[1-9][0-9]*")
 SHORTEST_TIME_TO_LIVE = 0.001
 """Seconds: the database counts milliseconds."""
 
@@ -44,6 +45,18 @@ class PipelineName(Text):
         if not _PIPELINE_NAME.fullmatch(super().convert(value, param, ctx)):
             self.fail(f"{value!r} is not a name of 1 to 100 letters, digits and underscores", param, ctx)
         return value
+
+
+class ClaimAttempt(Text):
+    """A claim and its holder as CLAIM_ID@ATTEMPT, the way `claims list` names them."""
+
+    name = "claim"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse an id without an attempt: whoever holds the claim by now would lose it."""
+        if not _CLAIM_ATTEMPT.fullmatch(super().convert(value, param, ctx)):
+            self.fail(f"{value!r} is not of the form CLAIM_ID@ATTEMPT, as claims list shows it", param, ctx)
+        return value.lower()
 
 
 class Seconds(click.FloatRange):

@@ -1,5 +1,6 @@
 """Maintenance: purge, index audit, freed claims and due messages, each a job that a schedule or the CLI can run."""
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,8 @@ from queue_pipeline.orchestration.subscribing import subscribe
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import ClaimStatus
+from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
 
 PURGE_JOB = "purge_expired"
@@ -64,22 +66,15 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
 
         _on_each(context, transport.transport(), queues, purge_one, "purged")
 
-    @dg.op(
-        description="Lets go of batches whose lease is over and of what ended runs hold; drops what is staged for none."
-    )
+    @dg.op(description="Lets go of batches that ended runs hold; drops what is staged for none.")
     def free(context: dg.OpExecutionContext, transport: QueueTransportResource) -> None:
         database = transport.transport()
-        freed = [claim for claim in database.claims.list() if _is_orphan(context.instance, claim)]
-        messages = 0
+        freed = free_claims(
+            database.claims,
+            lambda owner: _has_ended(context.instance, owner),
+            lambda owner: _died(context.instance, owner),
+        )
         for claim in freed:
-            held = database.claims.find(claim.claim_id)
-            if held is None:
-                continue
-            try:
-                database.claims.release(held, failed=_died(context.instance, claim))
-            except ClaimLostError:
-                continue
-            messages += claim.messages
             context.log.info(f"freed {claim.messages:,} messages of {claim.queue}, held by {claim.owner}")
         places = sum(
             database.receivers.release_owner(receiver.owner)
@@ -87,7 +82,9 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinitio
             if _has_ended(context.instance, receiver.owner)
         )
         swept = database.outbox.sweep()
-        context.add_output_metadata({"messages": messages, "places": places, "staged": swept})
+        context.add_output_metadata(
+            {"messages": sum(claim.messages for claim in freed), "places": places, "staged": swept}
+        )
 
     @dg.op(description="Moves delayed messages into their queues as they become due, and waits for those due soon.")
     def move(context: dg.OpExecutionContext, config: MoveConfig, transport: QueueTransportResource) -> None:
@@ -179,19 +176,27 @@ def move_until_quiet(
         sleep(min(max(soonest, 0.0), MOVE_PEEK_SECONDS))
 
 
-def _died(instance: dg.DagsterInstance, claim: ClaimStatus) -> bool:
-    """Whether the holder may have died of its messages: it was not a run that somebody cancelled."""
-    run = instance.get_run_by_id(names.run_of(claim.owner or "") or "")
+def free_claims(claims: Claims, has_ended: Callable[[str], bool], died: Callable[[str], bool]) -> list[Claim]:
+    """Let go of what ended owners hold, as it was listed; returns what was freed.
+
+    A claim that another owner took over since the listing is left alone. One whose lease ran out needs no help: the
+    next receiver takes it over, unless its owner lives and renews it.
+    """
+    freed = []
+    for status in claims.list():
+        claim = status.held
+        if claim is None or not has_ended(claim.owner):
+            continue
+        with contextlib.suppress(ClaimLostError):
+            claims.release(claim, failed=died(claim.owner))
+            freed.append(claim)
+    return freed
+
+
+def _died(instance: dg.DagsterInstance, owner: str) -> bool:
+    """Whether an ended run may have died of its messages: nobody cancelled it."""
+    run = instance.get_run_by_id(names.run_of(owner) or "")
     return run is None or run.status is not dg.DagsterRunStatus.CANCELED
-
-
-def _is_orphan(instance: dg.DagsterInstance, claim: ClaimStatus) -> bool:
-    """A lease that ran out, or an owner that is a run of this instance and has ended."""
-    if claim.owner is None:
-        return False
-    if claim.lease_seconds <= 0:
-        return True
-    return _has_ended(instance, claim.owner)
 
 
 def _has_ended(instance: dg.DagsterInstance, owner: str) -> bool:

@@ -344,11 +344,6 @@ class Claims:
             message.headers.pop(wire.FORWARD_DESTINATION, None)
         return ClaimedMessages(good, poison, figures)
 
-    def find(self, claim_id: str) -> Claim | None:
-        """A claim that has an owner, by its id: for tools that act on what they did not claim themselves."""
-        held = (status.held for status in self.list() if status.claim_id == claim_id.lower())
-        return next(held, None)
-
     def held_by(self, owner: str) -> list[Claim]:
         """The claims that an owner holds: for processes that know no more of them than whose they are."""
         return [claim for status in self.list() if (claim := status.held) and claim.owner == owner]

@@ -145,7 +145,7 @@ def test_due_messages_are_moved_and_expired_ones_purged(cli: CommandLine) -> Non
     assert 3500 < status["next_due_seconds"] <= 3600
 
 
-def test_claims_are_listed_and_released_by_their_id(cli: CommandLine, backend: Backend) -> None:
+def test_claims_are_listed_and_released_as_they_were_listed(cli: CommandLine, backend: Backend) -> None:
     transport = backend.transport()
     cli("send", "orders", "--count", 5)
     orders = transport.resolve("orders")
@@ -158,16 +158,19 @@ def test_claims_are_listed_and_released_by_their_id(cli: CommandLine, backend: B
         4,
         "held",
     )
-    unknown = cli("claims", "release", claim.claim_id, uuid.uuid4())
+    unknown = cli("claims", "release", listed["claim"], f"{uuid.uuid4()}@1")
     assert unknown.code == 3
-    assert "nobody holds a claim" in unknown.error
+    assert "no process holds claim" in unknown.error
     assert cli("claims", "list", "--json").json["claims"][0]["state"] == "held", "one unknown id releases none"
-    released = cli("claims", "release", claim.claim_id, "--json").json["released"]
+    released = cli("claims", "release", listed["claim"].upper(), "--json").json["released"]
     assert [entry["claim_id"] for entry in released] == [claim.claim_id]
     assert cli("claims", "list", "--json").json["claims"][0]["state"] == "released"
-    assert cli("claims", "release", claim.claim_id).code == 3
+    assert cli("claims", "release", listed["claim"]).code == 3
     taken_over = transport.claims.claim(orders, "run-2", 10)
     assert taken_over is not None and taken_over.claim_id == claim.claim_id
+    left_alone = cli("claims", "release", listed["claim"])
+    assert (left_alone.code, "taken over by another" in left_alone.error) == (3, True)
+    assert transport.claims.held_by("run-2") == [taken_over]
 
 
 def test_a_missing_index_is_a_finding_with_its_cost_and_its_cure(cli: CommandLine, backend: Backend) -> None:

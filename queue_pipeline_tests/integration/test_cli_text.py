@@ -95,9 +95,9 @@ def test_claims_are_told_from_one_another(cli: CommandLine, sqlite: Backend) -> 
     transport.claims.fail(held, "ValueError: " + "no " * 100)
     failed = cli("claims", "list").out
     assert "ValueError: no no no" in failed and "no " * 60 not in failed
-    assert "held" in rows[held.claim_id] and "run-1" in rows[held.claim_id]
-    assert "lease ran out" in rows[late.claim_id]
-    assert held.claim_id in cli("claims", "release", held.claim_id).out
+    assert "held" in rows[f"{held.claim_id}@1"] and "run-1" in rows[f"{held.claim_id}@1"]
+    assert "lease ran out" in rows[f"{late.claim_id}@1"]
+    assert held.claim_id in cli("claims", "release", f"{held.claim_id}@1").out
 
 
 def test_an_empty_database_says_how_to_begin(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import dagster as dg
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.maintenance import move_until_quiet
+from queue_pipeline.orchestration.maintenance import free_claims, move_until_quiet
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import ReadyMessages
@@ -38,7 +38,7 @@ def a_run(instance, status):
     return instance.create_run_for_job(job, run_id=str(uuid.uuid4()), status=status)
 
 
-def test_claims_of_ended_runs_and_those_whose_lease_is_over_are_freed(backend, queues, instance):
+def test_claims_of_ended_runs_are_freed_and_no_others(backend, queues, instance):
     queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(10)])
     owners = [
         names.owner(a_run(instance, status).run_id)
@@ -47,13 +47,32 @@ def test_claims_of_ended_runs_and_those_whose_lease_is_over_are_freed(backend, q
     for owner in (*owners, "run of another machine"):
         queues.claim("orders", owner, 2)
         queues.receivers.take(queues.resolve("orders"), owner, 1, 9, 300)
-    queues.claim("orders", "somebody dead", 2, lease_seconds=0.001)
+    late = queues.claim("orders", "somebody late", 2, lease_seconds=0.001)
     eventually(lambda: min(claim.lease_seconds for claim in queues.claims.list()) <= 0)
     result = execute(backend, instance, "free_claims")
-    assert figures(result, "free") == {"messages": 6, "places": 2, "staged": 0}
-    assert {claim.owner for claim in queues.claims.list()} == {None, owners[2], "run of another machine"}
+    assert figures(result, "free") == {"messages": 4, "places": 2, "staged": 0}
+    holders = {claim.owner for claim in queues.claims.list()}
+    assert holders == {None, owners[2], "run of another machine", "somebody late"}
+    queues.claims.renew(late)
     assert {receiver.owner for receiver in queues.receivers.list()} == {owners[2], "run of another machine"}
     assert figures(execute(backend, instance, "free_claims"), "free") == {"messages": 0, "places": 0, "staged": 0}
+
+
+def test_a_claim_that_another_run_took_over_since_it_was_listed_is_left_alone(queues):
+    queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(4)])
+    queues.claim("orders", "ended run", 2)
+    queues.claim("orders", "other ended run", 2)
+    living = []
+
+    def has_ended(owner):
+        if not living:
+            living.append(queues.claims.adopt(queues.claims.held_by(owner)[0], "living run"))
+        return True
+
+    (freed,) = free_claims(queues.claims, has_ended, lambda owner: True)
+    assert freed.owner == "other ended run"
+    assert queues.claims.held_by("living run") == living
+    queues.claims.complete(*living, read=queues.claims.messages(*living).read)
 
 
 def test_what_was_staged_for_a_claim_that_is_no_more_is_swept(backend, queues, instance):

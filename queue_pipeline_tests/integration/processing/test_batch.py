@@ -104,7 +104,7 @@ def test_what_a_failing_transform_leaves_behind_depends_on_the_mode(transport, s
         left[mode] = sum(status.messages for status in transport.claims.list())
         assert transport.peek("billing") == 0
         for status in transport.claims.list():
-            transport.claims.complete(transport.claims.find(status.claim_id), read=None)
+            transport.claims.complete(status.held, read=None)
     assert left == {
         "unreliable": 0,
         "receive_only": 2,

@@ -218,6 +218,6 @@ def test_a_database_without_the_table_works_for_all_who_publish_nothing(transpor
     with pytest.raises(TableNotFoundError, match="queue-pipeline install QUEUE"):
         process(accept)
     (held,) = transport.claims.list()
-    claim = transport.claims.find(held.claim_id)
+    claim = held.held
     assert process(lambda messages: messages.select("origin", "body"), claim, publishes=[], output_queues=["billing"])
     assert numbers(transport, "billing") == [0]
