@@ -194,6 +194,7 @@ def test_babelfish_says_what_is_missing_in_the_words_of_postgresql(words, fault)
         (psqlodbc("53300", "FATAL: sorry, too many clients already"), Fault.RESOURCES),
         (psqlodbc("58030", "ERROR: could not read block 0: Input/output error"), Fault.RESOURCES),
         (psqlodbc("25006", "ERROR: cannot execute DELETE in a read-only transaction"), Fault.RESOURCES),
+        (psqlodbc("P0001", "ERROR: too long for us"), Fault.RAISED),
         (psqlodbc("42601", 'ERROR: syntax error at or near "FORM"'), Fault.OTHER),
         (psqlodbc("25P02", "ERROR: current transaction is aborted"), Fault.OTHER),
         (pyodbc.Error(), Fault.OTHER),

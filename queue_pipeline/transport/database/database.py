@@ -311,8 +311,8 @@ class Database:
             connection.commit()
         except self.driver_errors as error:
             original = unwrapped(error)
-            # A constraint that is checked late refuses the commit: nothing is left open.
-            if self.dialect.fault(original) is Fault.VICTIM or isinstance(error, IntegrityError):
+            # A constraint, or a trigger, that is checked late refuses the commit: nothing is left open.
+            if self.dialect.fault(original) in (Fault.VICTIM, Fault.RAISED) or isinstance(error, IntegrityError):
                 self._roll_back(connection)
                 raise self.translate(original) from error
             connection.invalidate()

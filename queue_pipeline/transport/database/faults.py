@@ -40,6 +40,7 @@ class Fault(enum.Enum):
     EXISTS = "the object is already there"
     NO_UNIQUE_INDEX = "a merge names columns that no unique index covers"
     DUPLICATE = "a row with the same key is there already"
+    RAISED = "a trigger or function of the user's own refused it"
     OTHER = "anything else"
 
 

@@ -93,6 +93,8 @@ class PostgreSql(Dialect):
             return Fault.CONNECTION
         if state.startswith(_SHORT):
             return Fault.RESOURCES
+        if state.startswith("P0"):
+            return Fault.RAISED
         # By name, so that errors can be classified where the driver is not installed.
         kinds = {kind.__name__ for kind in type(error).__mro__}
         return Fault.CONNECTION if not state and kinds & {"OperationalError", "InterfaceError"} else Fault.OTHER
