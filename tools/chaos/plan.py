@@ -28,7 +28,7 @@ CONTENT = (NUMBER, TEXT, DIGEST, wire.CORRELATION_ID)
 
 STAGES = 2
 NUMBERS_PER_WORKER = 10_000_000
-DOOMED_SHARE = 0.004
+DOOMED_SHARE = 0.0015
 _TEXTS = ("", "plain", 'quo"te', "back\\slash/", "ümlaut", "日本語", "😀 astral", "{}", "{'a': 1}", "x" * 300, "é|=;,")
 _SIZES = ((0, 0), (10, 60), (60, 400), (60, 400), (60, 400), (400, 2_000))
 _LARGE_SHARE, _LARGE = 0.002, (20_000, 120_000)
