@@ -45,7 +45,8 @@ class CallbackReceiver:
         self._stopped = False
         self._hurried = False
         self._thread: threading.Thread | None = None
-        self._uncertain: frozenset[str] = frozenset()
+        self._handed_over: set[str] = set()
+        """Row ids of replies that were handed over and may come again: the commit that took them had no answer."""
         self._trouble = ""
 
     @property
@@ -131,13 +132,12 @@ class CallbackReceiver:
     def _take(self) -> int:
         matched: dict[str, ReceivedMessage] = {}
         unmatched: list[ReceivedMessage] = []
-        uncertain = self._uncertain
         try:
             with self._transport.receive(self._queue, self._settings.batch) as batch:
                 taken = len(batch)
                 for message in batch:
                     asked = message.headers.get(wire.CORRELATION_ID)
-                    if message.id in uncertain:
+                    if message.id in self._handed_over:
                         continue
                     if asked and asked not in matched and self._pending.is_waiting(asked):
                         matched[asked] = message
@@ -148,10 +148,11 @@ class CallbackReceiver:
                     batch.send([operation])
         except CommitUnknownError:
             # Either they are gone, or they come again: better twice here than not at all.
-            self._uncertain = frozenset(message.id for message in matched.values())
+            self._handed_over.update(message.id for message in matched.values())
             self._answer(matched)
             raise
-        self._uncertain = frozenset()
+        # Those that did not come are kept in mind: a lost session may lock their rows for a while.
+        self._handed_over.difference_update(message.id for message in batch)
         self._answer(matched)
         return taken
 

@@ -358,6 +358,75 @@ def test_a_commit_of_which_nobody_knows_loses_no_reply(transport, make, monkeypa
     assert failed(transport) == []
 
 
+def test_two_commits_of_which_nobody_knows_hand_each_reply_over_once(transport, make, monkeypatch):
+    """Both were undone: the replies come again, after their requests have ended."""
+    monkeypatch.setattr(receiving, "TROUBLE_BACKOFF", Backoff(0.01, 0.01))
+    client = make()
+    receive, broken, second_is_there = transport.receive, [], threading.Event()
+
+    @contextlib.contextmanager
+    def break_twice(queue, *options):
+        breaks = queue == client.callback_queue and len(broken) < 2
+        if breaks and broken:
+            assert second_is_there.wait(20)
+        with receive(queue, *options) as batch:
+            yield batch
+            if breaks:
+                broken.append([message.id for message in batch])
+                raise CommitUnknownError("the connection broke while committing")
+
+    monkeypatch.setattr(transport, "receive", break_twice)
+    first = client.submit("orders", "1", 60)
+    answer_waiting(transport, "orders")
+    assert first.result(20).text == "re: 1"
+    second = client.submit("orders", "2", 60)
+    answer_waiting(transport, "orders")
+    second_is_there.set()
+    assert second.result(20).text == "re: 2"
+    eventually(lambda: transport.peek(client.callback_queue) == 0)
+    assert [len(ids) for ids in broken] == [1, 2]
+    assert failed(transport) == []
+
+
+def test_a_reply_of_an_unknown_commit_that_is_locked_for_a_while_is_handed_over_once(
+    backend, transport, make, monkeypatch, needs_row_locks
+):
+    """The server may hold the rows of a lost session long after its client has gone on."""
+    monkeypatch.setattr(receiving, "TROUBLE_BACKOFF", Backoff(0.01, 0.01))
+    client, lost_session = make(), backend.transport()
+    receive, held, locks = transport.receive, threading.Event(), contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def break_once(queue, *options):
+        breaks = False
+        with contextlib.suppress(InterruptedError), receive(queue, *options) as batch:
+            yield batch
+            breaks = queue == client.callback_queue and len(batch) and not held.is_set()
+            if breaks:
+                raise InterruptedError
+        if breaks:
+            lost = locks.enter_context(lost_session.receive(queue, 1))
+            assert len(lost) == 1
+            held.set()
+            raise CommitUnknownError("the connection broke while committing")
+
+    monkeypatch.setattr(transport, "receive", break_once)
+    first = client.submit("orders", "1", 60)
+    answer_waiting(transport, "orders")
+    assert first.result(20).text == "re: 1"
+    assert client_gets(transport, client, "2") == "re: 2"
+    with contextlib.suppress(InterruptedError), locks:
+        raise InterruptedError
+    eventually(lambda: transport.peek(client.callback_queue) == 0)
+    assert failed(transport) == []
+
+
+def client_gets(transport, client, text):
+    future = client.submit("orders", text, 60)
+    answer_waiting(transport, "orders")
+    return future.result(20).text
+
+
 def test_a_database_can_be_named_in_place_of_a_transport(sqlite):
     with QueueClient(sqlite.url, "shop", discriminator="own", create=True) as client:
         client.transport.install("orders")
