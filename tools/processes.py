@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from queue_pipeline.transport.private_files import make_private_file
+
 MARK = "QUEUE_PIPELINE_MARK"
 POLITE_SECONDS = 6.0
 """Dagster's code server waits for a tick in work, which may take longer than anybody wants to wait."""
@@ -36,6 +38,7 @@ class Processes:
 
     def start(self, command: Sequence[str], log: Path, *, marked: bool = True) -> subprocess.Popen[bytes]:
         """Start a program in a session of its own, so that Ctrl-C reaches it only through us."""
+        make_private_file(log)
         with open(log, "ab") as output:
             process = subprocess.Popen(
                 command,

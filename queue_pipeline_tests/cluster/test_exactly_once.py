@@ -96,7 +96,13 @@ def test_the_example_goes_through_once_while_a_worker_is_killed_and_tasks_fail(
     good = sent[None]
     assert 0 < sent.total() - good < ORDERS
     with cluster_run(
-        "example", database.url(), cluster.master, tmp_path / "run", batch=ORDERS // 2, conf=SPECULATION
+        "example",
+        database.url(),
+        cluster.master,
+        cluster.environment,
+        tmp_path / "run",
+        batch=ORDERS // 2,
+        conf=SPECULATION,
     ) as run:
         eventually(lambda: run.process.poll() is not None or staged(transport) > 0, seconds=240)
         killed = next(worker for worker in cluster.workers if cluster.executors(worker))
@@ -121,11 +127,15 @@ def test_an_executor_that_hangs_past_its_lease_and_comes_back_sends_nothing(
 ) -> None:
     fill(transport)
     one_core = "spark.cores.max=1"
-    with cluster_run("waiting", database.url(), cluster.master, tmp_path / "zombie", conf=one_core) as zombie:
+    with cluster_run(
+        "waiting", database.url(), cluster.master, cluster.environment, tmp_path / "zombie", conf=one_core
+    ) as zombie:
         eventually(lambda: waits_with_others_staged(zombie, transport), seconds=120)
         zombie.hang()
         eventually(lambda: nobody_holds_anything(transport))
-        with cluster_run("waiting", database.url(), cluster.master, tmp_path / "heir", conf=one_core) as heir:
+        with cluster_run(
+            "waiting", database.url(), cluster.master, cluster.environment, tmp_path / "heir", conf=one_core
+        ) as heir:
             heir.go_on()
             result = heir.result()
         assert (result["failure"], result["messages"]) == (None, MESSAGES)
@@ -144,7 +154,7 @@ def test_a_crash_of_the_database_in_mid_batch_has_the_batch_processed_again_once
     cluster: StandaloneCluster, database: PostgresCluster, transport: QueueTransport, tmp_path: Path
 ) -> None:
     fill(transport)
-    with cluster_run("waiting", database.url(), cluster.remote, tmp_path / "crashed") as run:
+    with cluster_run("waiting", database.url(), cluster.remote, cluster.environment, tmp_path / "crashed") as run:
         eventually(lambda: waits_with_others_staged(run, transport), seconds=120)
         database.restart("immediate")
         assert staged(transport) == 0
@@ -154,7 +164,7 @@ def test_a_crash_of_the_database_in_mid_batch_has_the_batch_processed_again_once
     assert counted(transport, 'SELECT count(*) FROM "orders.Claimed"') == MESSAGES
     # While the server recovered, the run may have been unable to let go of what it held.
     eventually(lambda: nobody_holds_anything(transport))
-    with cluster_run("waiting", database.url(), cluster.remote, tmp_path / "again") as run:
+    with cluster_run("waiting", database.url(), cluster.remote, cluster.environment, tmp_path / "again") as run:
         run.go_on()
         result = run.result()
     assert (result["failure"], result["messages"]) == (None, MESSAGES)

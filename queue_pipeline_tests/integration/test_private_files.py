@@ -15,6 +15,8 @@ from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.private_files import temporary_folder, user_folder, write_private_file
 from queue_pipeline_tests.support.waiting import eventually
+from tools.demo.workplace import Workplace
+from tools.processes import Processes
 
 BATCH = """
 import contextlib, sys, time
@@ -120,3 +122,14 @@ def test_a_secret_is_written_for_its_user_alone_also_over_a_file_that_was_open(t
     path.write_text("old")
     write_private_file(path, "new")
     assert (path.read_text(), mode(path)) == ("new", 0o600)
+
+
+def test_the_demo_keeps_its_files_and_logs_private(tmp_path):
+    place = Workplace(tmp_path / "project" / "demo")
+    with place.occupied():
+        place.prepare()
+        processes = Processes(place.folder, os.environ)
+        processes.start(["true"], place.log("dagster")).wait()
+    folders = (place.folder.parent, place.folder, place.dagster_home, place.discovery.parent)
+    assert [mode(folder) for folder in folders] == [0o700] * 4
+    assert mode(place.log("dagster")) == 0o600

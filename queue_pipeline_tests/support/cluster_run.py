@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,11 +86,19 @@ class ClusterRun:
 
 @contextmanager
 def cluster_run(
-    kind: str, url: str, spark: str, folder: Path, *, batch: int = ALL_MESSAGES, conf: str = ""
+    kind: str,
+    url: str,
+    spark: str,
+    access: Mapping[str, str],
+    folder: Path,
+    *,
+    batch: int = ALL_MESSAGES,
+    conf: str = "",
 ) -> Iterator[ClusterRun]:
-    """A run on a database and a cluster; ended, whatever happens."""
+    """A run on a database and a cluster, whose secrets `access` names; ended, whatever happens."""
     folder.mkdir()
     variables = {
+        **access,
         "QUEUE_PIPELINE_DATABASE": url,
         "QUEUE_PIPELINE_SPARK": spark,
         "QUEUE_PIPELINE_SPARK_CONF": conf,

@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,10 +57,11 @@ class Job:
 
 
 @contextmanager
-def running_job(setting: str, folder: Path, rows: int) -> Iterator[Job]:
+def running_job(setting: str, access: Mapping[str, str], folder: Path, rows: int) -> Iterator[Job]:
     """A job as a driver, or as a client of a driver, by the setting that names Spark; ended, whatever happens."""
     folder.mkdir()
     variables = {
+        **access,
         "QUEUE_PIPELINE_SPARK": setting,
         "QUEUE_PIPELINE_SPARK_CONF": f"{PROPERTY}={VALUE}",
         JAVA_VARIABLE: QUICK,

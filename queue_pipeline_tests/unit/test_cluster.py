@@ -57,7 +57,7 @@ def test_memory_that_cannot_do_is_refused(memory: str, told: str, tmp_path: Path
 
 def test_sparks_programs_see_nothing_of_another_spark_and_use_this_python(tmp_path: Path) -> None:
     given = {"PATH": "/bin", "SPARK_REMOTE": "sc://other", "SPARK_HOME": "/other", "PYSPARK_PYTHON": "/other/python"}
-    made = programs.environment(tmp_path, given)
+    made = programs.environment(tmp_path, "token", given)
     assert made["PATH"] == "/bin"
     assert made["PYSPARK_PYTHON"] == sys.executable
     assert made["SPARK_LOCAL_IP"] == "127.0.0.1"
@@ -140,7 +140,7 @@ def test_what_is_written_down_is_read_again(tmp_path: Path) -> None:
     state.connect = Member(name="connect", pid=2, port=15002)
     ClusterFolder(tmp_path).write(state)
     assert ClusterFolder(tmp_path).read() == state
-    assert (state.master_url, state.remote_url) == ("spark://127.0.0.1:7077", "sc://127.0.0.1:15002")
+    assert (state.master_url, state.remote_url) == ("spark://127.0.0.1:7077", "sc://localhost:15002")
 
 
 def test_one_folder_is_started_or_stopped_by_one_at_a_time(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from queue_pipeline.transport.private_files import PRIVATE_FOLDER, make_private_folder, write_private_file
 from tools.cluster.errors import ClusterError
 from tools.cluster.state import ClusterState
 from tools.processes import Processes
@@ -33,17 +34,37 @@ class ClusterFolder:
         """What the executors of a worker write, their output included."""
         return self.path / "work" / name
 
-    def prepare(self) -> None:
-        """Throw away what an earlier cluster left, and nothing that is not its own."""
-        for name in ("conf", "local", "logs", "warehouse", "work"):
+    @property
+    def conf(self) -> Path:
+        """The folder with the file of defaults that every program of the cluster reads, and every driver must."""
+        return self.path / "conf"
+
+    @property
+    def token(self) -> Path:
+        """The file with the token of the Connect server."""
+        return self.conf / "connect-token"
+
+    def prepare(self, token: str) -> None:
+        """Throw away what an earlier cluster left, and nothing that is not its own; write down new secrets."""
+        names = ("conf", "local", "logs", "warehouse", "work")
+        for name in names:
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in ("conf", "logs", "work"):
-            (self.path / name).mkdir()
+        for name in names:
+            (self.path / name).mkdir(mode=PRIVATE_FOLDER)
+        properties = {
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": secrets.token_hex(32),
+            # The pages have no login: they must not end what others run.
+            "spark.ui.killEnabled": "false",
+        }
+        lines = [f"{name} {value}\n" for name, value in properties.items()]
+        write_private_file(self.conf / "spark-defaults.conf", "".join(lines))
+        write_private_file(self.token, token)
 
     @contextmanager
     def occupied(self) -> Iterator[None]:
         """Keep others out while the cluster is started or stopped."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path)
         with open(self.path / "lock", "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,9 +85,7 @@ class ClusterFolder:
 
     def write(self, state: ClusterState) -> None:
         """Write it down, whole or not at all."""
-        fresh = self.path / f"{STATE}.new"
-        fresh.write_text(state.model_dump_json(indent=2) + "\n")
-        os.replace(fresh, self.path / STATE)
+        write_private_file(self.path / STATE, state.model_dump_json(indent=2) + "\n")
 
     def alive(self) -> list[int]:
         """What runs of the cluster that is written down."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import time
@@ -16,6 +17,7 @@ from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE
 from queue_pipeline.transport.errors import QueuePipelineError
 from tools.cluster.cluster_folder import ClusterFolder
 from tools.cluster.ports import Ports
+from tools.cluster.programs import TOKEN_VARIABLE
 from tools.cluster.standalone import StandaloneCluster
 from tools.cluster.state import ClusterState
 from tools.cluster.status import look
@@ -51,7 +53,7 @@ def start(
     place = _place(folder)
     if (state := place.read()) is not None and place.alive():
         write_lines(f"cluster: it runs already, in {place.path}")
-        _tell(state)
+        _tell(place, state)
         return 0 if look(place).whole else 1
     began = time.monotonic()
     cluster = StandaloneCluster(
@@ -68,7 +70,7 @@ def start(
     write_lines(
         f"cluster: ready after {time.monotonic() - began:.0f} s: {workers} workers, {cores} cores and {memory} each"
     )
-    _tell(cluster.state)
+    _tell(place, cluster.state)
     return 0
 
 
@@ -95,7 +97,7 @@ def status(folder: Path | None) -> int:
     found = look(place)
     write_lines(*(f"cluster: {line}" for line in found.lines))
     if found.whole and (state := place.read()) is not None:
-        _tell(state)
+        _tell(place, state)
     return 0 if found.whole else 1
 
 
@@ -123,11 +125,16 @@ def _place(folder: Path | None) -> ClusterFolder:
     return ClusterFolder((folder or Path(".queue_pipeline") / "cluster").resolve())
 
 
-def _tell(state: ClusterState) -> None:
-    write_lines(f"    export {ENVIRONMENT_VARIABLE}={state.master_url}      # the driver in each run's process")
+def _tell(place: ClusterFolder, state: ClusterState) -> None:
+    conf, token = shlex.quote(str(place.conf)), f"$(cat {shlex.quote(str(place.token))})"
+    write_lines(
+        "    # the driver in each run's process:",
+        f"    export {ENVIRONMENT_VARIABLE}={state.master_url} SPARK_CONF_DIR={conf}",
+    )
     if state.remote_url is not None:
         write_lines(
-            f"    export {ENVIRONMENT_VARIABLE}={state.remote_url}        # one driver for all, by Spark Connect"
+            "    # one driver for all, by Spark Connect:",
+            f'    export {ENVIRONMENT_VARIABLE}={state.remote_url} {TOKEN_VARIABLE}="{token}"',
         )
     write_lines(f"    {state.ui}      # its page")
     sys.stdout.flush()

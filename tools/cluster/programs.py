@@ -20,6 +20,8 @@ CONNECT_IS_UP = "Spark Connect server started at"
 """In its log. That the port answers does not say who does."""
 EXECUTOR_MEMORY_MB = 1024
 """Spark's own default, which a driver that says nothing else asks for."""
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""Read by the Connect server and by its clients."""
 IDLE_SECONDS = 15
 """How long the Connect server keeps executors that have nothing to do."""
 
@@ -73,8 +75,11 @@ def connect(master_url: str, folder: Path, port: int, *, cores: int) -> list[str
     ]
 
 
-def environment(folder: Path, given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What Spark's programs see: nothing of a Spark that was configured before, this Python, and this folder."""
+def environment(folder: Path, token: str, given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What Spark's programs see: nothing of a Spark that was configured before, this Python, and this folder.
+
+    Secrets are here and in the file of defaults, never in a command line, which every user can see.
+    """
     given = os.environ if given is None else given
     kept = {name: value for name, value in given.items() if not name.startswith(_OF_SPARK)}
     return {
@@ -93,4 +98,5 @@ def environment(folder: Path, given: Mapping[str, str] | None = None) -> dict[st
         "SPARK_WORKER_OPTS": "-Dspark.port.maxRetries=0",
         # What sbin/start-connect-server.sh says: the server itself is no client.
         "SPARK_CONNECT_MODE": "0",
+        TOKEN_VARIABLE: token,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import time
 from collections.abc import Callable
@@ -44,7 +45,8 @@ class StandaloneCluster:
         self._cores = cores
         self._memory = memory
         self._ports = ports or Ports()
-        self._processes = Processes(self._folder.path, programs.environment(self._folder.path))
+        self._token = secrets.token_hex(32)
+        self._processes = Processes(self._folder.path, programs.environment(self._folder.path, self._token))
         self._state = ClusterState(mark=self._processes.mark, size=workers, with_connect=connect)
         self._started: dict[int, subprocess.Popen[bytes]] = {}
         self._count = 0
@@ -65,8 +67,13 @@ class StandaloneCluster:
 
     @property
     def remote(self) -> str:
-        """The setting for Spark Connect: sc://127.0.0.1:15002."""
+        """The setting for Spark Connect: sc://localhost:15002."""
         return _there(self._state.remote_url, "has no Connect server")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What drivers and clients need beside the setting: where the secret of the cluster is, and the token."""
+        return {"SPARK_CONF_DIR": str(self._folder.conf), programs.TOKEN_VARIABLE: self._token}
 
     @property
     def ui(self) -> str:
@@ -96,7 +103,7 @@ class StandaloneCluster:
                     f"a cluster runs in {self._folder.path} already; stop it first, or use another folder"
                 )
             ports = self._take_ports()
-            self._folder.prepare()
+            self._folder.prepare(self._token)
             self._folder.write(self._state)
             try:
                 self._start_all(ports)

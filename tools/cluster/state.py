@@ -43,8 +43,8 @@ class ClusterState(BaseModel):
 
     @property
     def remote_url(self) -> str | None:
-        """The setting for Spark Connect."""
-        return None if self.connect is None else f"sc://{HOST}:{self.connect.port}"
+        """The setting for Spark Connect. Its client sends a token without TLS to this name only."""
+        return None if self.connect is None else f"sc://localhost:{self.connect.port}"
 
     @property
     def ui(self) -> str | None:

@@ -15,6 +15,7 @@ from queue_pipeline.processing.spark_setting import DEFAULT
 from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DATABASE_VARIABLE
 from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.private_files import make_private_folder
 
 DAGSTER_YAML = """\
 # Written by scripts/demo. docs/operations.md says what each of these is for.
@@ -62,8 +63,8 @@ class Workplace:
 
     def prepare(self) -> None:
         """Make what has to be there."""
-        self.dagster_home.mkdir(parents=True, exist_ok=True)
-        self.discovery.parent.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(self.dagster_home)
+        make_private_folder(self.discovery.parent)
         (self.dagster_home / "dagster.yaml").write_text(DAGSTER_YAML)
 
     def clear(self) -> None:
@@ -83,7 +84,7 @@ class Workplace:
     @contextmanager
     def occupied(self) -> Iterator[None]:
         """Keep a second demo out: it would share queues and runs with this one, and end its processes."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         with open(self.folder / "lock", "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
