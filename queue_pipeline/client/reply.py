@@ -30,7 +30,7 @@ class Reply:
     @property
     def code(self) -> int | None:
         """The number, if it is nothing else: a control message without a body."""
-        if self.headers.get(wire.CONTROL_MESSAGE, "").lower() != "true":
+        if not wire.is_control(self.headers):
             return None
         text = self.headers.get(wire.RETURN_CODE, "").strip()
         return int(text) if _INTEGER.match(text) else None

@@ -143,9 +143,9 @@ def prepare(part: Any) -> tuple[pa.RecordBatch, list[Unreadable]]:
         part.column("headers"),
         pc.fill_null(part.column("body"), b""),
         pc.coalesce(headers[wire.MESSAGE_ID], part.column("id")),
-        pc.coalesce(headers[wire.CORRELATION_ID], part.column("correlation_id")),
+        headers[wire.CORRELATION_ID],
         headers[wire.CONVERSATION_ID],
-        pc.coalesce(headers[wire.REPLY_TO_ADDRESS], part.column("reply_to_address")),
+        headers[wire.REPLY_TO_ADDRESS],
         headers[wire.ENCLOSED_MESSAGE_TYPES],
         parse_timestamps(headers[wire.TIME_SENT]),
         headers[wire.ORIGINATING_SAGA_ID],
@@ -194,9 +194,13 @@ def _column(decoded: Sequence[Mapping[str, str | None]], name: str) -> Array:
 
 
 def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, list[Failed]]:
-    """The messages whose bodies fit the schema, with the column `payload`, and the others as failures."""
+    """The messages whose bodies fit the schema, with the column `payload`, and the others as failures.
+
+    Control messages are neither: an endpoint calls no handler for them, and so they are processed without the transform.
+    """
     if parser is None:
         return messages, []
+    messages = _without_control(messages)
     parsed = parser.parse(messages["body"])
     with_payload = messages.append_column(PAYLOAD, parsed.payload)
     if not parsed.problems:
@@ -209,6 +213,15 @@ def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, lis
     ]
     kept = [at for at in range(messages.num_rows) if at not in parsed.problems]
     return with_payload.take(pa.array(kept, pa.int64())), refused
+
+
+def _without_control(messages: Table) -> Table:
+    texts = messages["headers"]
+    marked = pc.match_substring(texts, wire.CONTROL_MESSAGE)
+    if not pc.any(marked).as_py():
+        return messages
+    pairs = zip(texts.to_pylist(), marked.to_pylist(), strict=True)
+    return messages.filter(pa.array([not (there and wire.is_control(wire.decode(text))) for text, there in pairs]))
 
 
 def parse_timestamps(texts: Array) -> Array:

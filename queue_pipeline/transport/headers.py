@@ -160,6 +160,14 @@ def decode(text: str | None) -> dict[str, str]:
     return {name: value for name, value in parsed.items() if value is not None}
 
 
+def add_columns(headers: dict[str, str], correlation_id: str | None, reply_to_address: str | None) -> dict[str, str]:
+    """Put what version 1 kept in columns into the headers of a row, where they lack it."""
+    for name, value in ((CORRELATION_ID, correlation_id), (REPLY_TO_ADDRESS, reply_to_address)):
+        if value and not headers.get(name):
+            headers[name] = value
+    return headers
+
+
 def format_timestamp(moment: datetime) -> str:
     """A UTC instant as `yyyy-MM-dd HH:mm:ss:ffffff Z`."""
     if moment.tzinfo is None:
@@ -209,6 +217,11 @@ def parse_time_span(text: str) -> timedelta:
 def format_bool(value: bool) -> str:
     """A flag as .NET prints it."""
     return "True" if value else "False"
+
+
+def is_control(headers: Mapping[str, str]) -> bool:
+    """Whether a message is for the platform and not for a handler: its body means nothing, and is mostly empty."""
+    return headers.get(CONTROL_MESSAGE, "").lower() == "true"
 
 
 def standard_headers(
