@@ -32,7 +32,7 @@ from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError
+from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError, LockTimeoutError
 from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder, Leaving, past_refusals
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
@@ -254,9 +254,13 @@ class Claims:
             self._outbox.clear(transaction, claim)
             return sent
 
-        for _ in range(COMMIT_TRIES):
+        for tried in range(1, COMMIT_TRIES + 1):
             try:
                 return self._database.run(finish)
+            except LockTimeoutError:
+                # The work is done, and worth a longer wait: others write to the same rows of the user's tables.
+                if tried == COMMIT_TRIES:
+                    raise
             except OutOfTurn as out:
                 self._put_in_line(claim, tables, out.rows)
                 raise _out_of_turn(claim, len(out.rows)) from None

@@ -313,12 +313,20 @@ def test_an_interrupt_in_the_middle_of_a_statement_leaves_nothing_behind(postgre
 # --- victims -----------------------------------------------------------------------------------------------
 
 
-def test_a_deadlock_victim_is_retried_without_alarm(postgresql, caplog):
+@pytest.mark.parametrize("of_the_callers", [False, True], ids=["a statement of ours", "a statement of the caller's"])
+def test_a_deadlock_victim_is_retried_without_alarm(postgresql, caplog, of_the_callers):
     transport = postgresql.transport()
     table = transport.book.own("pair").qualified
     postgresql.sql(transport, f"CREATE TABLE {table} (n int PRIMARY KEY, v int NOT NULL)")
     postgresql.sql(transport, f"INSERT INTO {table} VALUES (1, 0), (2, 0)")
     update = Command(f"UPDATE {table} SET v = v + 1 WHERE n = :n")
+
+    def raise_value(transaction, number):
+        if of_the_callers:
+            transaction.connection.execute(text(update.text), {"n": number})
+        else:
+            transaction.execute(update, n=number)
+
     meet, tries = threading.Barrier(2), []
 
     def cross(first, second):
@@ -326,11 +334,11 @@ def test_a_deadlock_victim_is_retried_without_alarm(postgresql, caplog):
 
         def work(transaction):
             tries.append(first)
-            transaction.execute(update, n=first)
+            raise_value(transaction, first)
             if not met:
                 met.append(True)
                 meet.wait(20)
-            transaction.execute(update, n=second)
+            raise_value(transaction, second)
 
         transport.database.run(work)
 

@@ -201,3 +201,33 @@ def test_a_locked_queue_is_a_clear_error(locked, work):
 def test_other_queues_go_on_while_one_is_locked(locked):
     locked.send("billing", new_message("{}"))
     assert locked.peek("billing") == 1
+
+
+def test_the_results_of_a_claim_wait_longer_for_a_lock(postgresql, postgres):
+    url = with_limits(postgresql.url, postgres.port, postgres.port, {"lock_timeout": 200})
+    with QueueTransport(url, schema=postgresql.schema) as transport, contextlib.ExitStack() as lock:
+        transport.install("orders", "billing")
+        claim, tries = claimed(transport), []
+        other = lock.enter_context(postgresql.transport().transaction())
+        other.exec_driver_sql(f"LOCK TABLE {transport.resolve('billing').qualified} IN ACCESS EXCLUSIVE MODE")
+
+        def work(connection):
+            tries.append(connection)
+            if len(tries) == 2:
+                lock.close()
+
+        assert transport.claims.complete(claim, [Operation("billing", new_message("{}"))], work, read=None) == 1
+        assert (len(tries), transport.peek("billing"), transport.claims.list()) == (2, 1, [])
+
+
+def test_results_that_cannot_be_written_for_a_lock_stay_a_claim(postgresql, postgres):
+    url = with_limits(postgresql.url, postgres.port, postgres.port, {"lock_timeout": 200})
+    with QueueTransport(url, schema=postgresql.schema) as transport:
+        transport.install("orders", "billing")
+        claim = claimed(transport)
+        with postgresql.transport().transaction() as other:
+            other.exec_driver_sql(f"LOCK TABLE {transport.resolve('billing').qualified} IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(LockTimeoutError, match="billing"):
+                transport.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None)
+        assert [status.claim_id for status in transport.claims.list()] == [claim.claim_id]
+        assert transport.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None) == 1

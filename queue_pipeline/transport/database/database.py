@@ -179,6 +179,10 @@ class Database:
             except (TransientDatabaseError, LayoutChangedError):
                 if attempt == TRIES or time.monotonic() - began > PATIENCE_SECONDS:
                     raise
+            except self.driver_errors as error:
+                # Of a statement of the caller's own.
+                if attempt == TRIES or self.dialect.fault(unwrapped(error)) is not Fault.VICTIM:
+                    raise
             time.sleep(_VICTIM_BACKOFF.delay(attempt) * random.uniform(0.5, 1.5))
         raise AssertionError("unreachable")
 
