@@ -17,6 +17,7 @@ from queue_pipeline.cli.failed_output import (
     write_failed,
     write_groups,
     write_retried,
+    write_takers,
     write_whole,
 )
 from queue_pipeline.cli.output import count_of, write_json, write_lines
@@ -144,12 +145,15 @@ def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) 
 
     Choose them by ID, by --type, --exception and --from, or --all. They lose what the failure wrote into their
     headers, and keep their message ids and bodies. One that cannot go back stays, and the exit code is 1.
+
+    Runs that are at work on their queues are listed. A run whose code changed on its machine takes none of them.
     """
     session, selection = context.ensure_object(Session), _selection("retry", chosen)
     with session.transport() as transport:
         queue, last = _look(session, transport, selection)
         with _progress(session, "retrying", lambda: transport.failed.count(queue, selection, last)) as on_progress:
             result = transport.failed.retry(queue, selection, to, batch, on_progress, last)
+        takers = transport.receivers.at_work_on(result.queues)
     if session.json:
         went = [{"queue": name, "returned": number} for name, number in result.queues.items()]
         totals = {"returned": result.returned, "held": result.held, "stayed": result.skipped}
@@ -159,10 +163,12 @@ def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) 
                 **totals,
                 "queues": went,
                 "reasons": [asdict(each) for each in result.named],
+                "receivers": [asdict(receiver) for receiver in takers],
             }
         )
     else:
         write_retried(result, queue.canonical)
+        write_takers(takers)
     if result.skipped:
         context.exit(STAYED)
 

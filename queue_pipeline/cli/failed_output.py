@@ -9,13 +9,14 @@ from dataclasses import asdict
 from typing import Any
 
 from queue_pipeline.cli.failures import PROGRAM
-from queue_pipeline.cli.output import count_of, shortened, write_lines, write_table
+from queue_pipeline.cli.output import count_of, duration, shortened, write_lines, write_table
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed_message import FailedMessage, bare_name, full_name
 from queue_pipeline.transport.failed_messages import Groups
 from queue_pipeline.transport.failed_returns import Retried
+from queue_pipeline.transport.receivers import Receiver
 
 MOST_GROUPS = 10
 _PLAIN_ID = re.compile(r"\w[\w.:-]*")
@@ -72,6 +73,14 @@ def write_retried(result: Retried, error_queue: str) -> None:
         write_table(("stayed", "failed in", "why"), stayed)
         if (more := result.skipped - len(result.named)) > 0:
             write_lines(f"and {more:,} more")
+
+
+def write_takers(receivers: Sequence[Receiver]) -> None:
+    """Which runs are at work where messages went, and whether they may take them; a run of old code does not."""
+    if receivers:
+        rows = [(each.owner, each.queue, duration(each.since_seconds), each.may_take_more) for each in receivers]
+        write_lines("")
+        write_table(("at work", "queue", "for", "may take them"), rows, figures=("for",))
 
 
 def document(message: FailedMessage, body: bytes | None = None) -> dict[str, Any]:

@@ -19,14 +19,25 @@ def receivers(session: Session, queue: str | None) -> None:
     """List who is at work on a queue, or on all, and in how many places.
 
     A place is room for one batch; a queue has as many as its pipeline's max_concurrency says. Those of a machine
-    that died are free when their lease is over.
+    that died are free when their lease is over. One that takes no more finishes its batches, and ends.
     """
     with session.transport() as transport:
         found = transport.receivers.list(None if queue is None else transport.resolve(queue))
     if session.json:
         write_json({"receivers": [asdict(receiver) for receiver in found]})
     elif found:
-        rows = [(each.queue, each.owner, each.places, duration(each.lease_seconds)) for each in found]
-        write_table(("queue", "owner", "places", "lease"), rows, figures=("places", "lease"))
+        rows = [
+            (
+                each.queue,
+                each.owner,
+                each.places,
+                duration(each.since_seconds),
+                duration(each.lease_seconds),
+                each.may_take_more,
+            )
+            for each in found
+        ]
+        columns = ("queue", "owner", "places", "for", "lease", "takes more")
+        write_table(columns, rows, figures=("places", "for", "lease"))
     else:
         write_lines("nobody is at work")

@@ -14,6 +14,7 @@ from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundErr
 from queue_pipeline.transport.failed_message import Selection
 from queue_pipeline.transport.failed_returns import NotReturned, Retried
 from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.receivers import Receiver
 
 RETRY_JOB = "retry_errors"
 DISCARD_JOB = "discard_errors"
@@ -75,6 +76,9 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefini
         stayed = [each for result in results for each in result.named][:MOST_SHOWN]
         for queue, number in counts.items():
             context.log.info(f"returned {number:,} messages to {queue}")
+        takers = database.receivers.at_work_on(counts)
+        for taker in takers:
+            context.log.info(f"{taker.owner} is at work on {taker.queue}; may take them: {taker.may_take_more}")
         for each in stayed:
             context.log.warning(f"message {each.message_id} stays where it is: {each.reason}")
         context.add_output_metadata(
@@ -84,6 +88,7 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefini
                 "held": sum(result.held for result in results),
                 **_table("queues", [{"queue": queue, "returned": number} for queue, number in counts.items()]),
                 **_table("not_returned", [_record(each) for each in stayed]),
+                **_table("receivers", [_taker(each) for each in takers]),
             }
         )
 
@@ -165,6 +170,16 @@ def _log(context: dg.OpExecutionContext, queue: QueueTable, verb: str) -> Callab
 def _record(stayed: NotReturned) -> dict[str, str | int]:
     reason = stayed.reason[:LONGEST_REASON]
     return {"id": stayed.message_id, "failed_queue": stayed.failed_queue or "", "reason": reason}
+
+
+def _taker(receiver: Receiver) -> dict[str, str | int]:
+    since = round(receiver.since_seconds)
+    return {
+        "owner": receiver.owner,
+        "queue": receiver.queue,
+        "since_s": since,
+        "may_take_them": receiver.may_take_more,
+    }
 
 
 def _table(name: str, rows: Rows) -> dict[str, dg.TableMetadataValue]:

@@ -10,6 +10,7 @@ import itertools
 import logging
 import threading
 import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from queue_pipeline.transport.addressing import RECEIVERS_TABLE, AddressBook, QueueTable
@@ -39,6 +40,11 @@ class Receiver:
     """How long ago it took the first of these places."""
     ending: str | None = None
     """Why it takes no further batch; None while it does."""
+
+    @property
+    def may_take_more(self) -> str:
+        """Whether it takes further messages, in words for a person."""
+        return "yes" if self.ending is None else f"no: {self.ending}"
 
 
 class Receivers:
@@ -111,6 +117,14 @@ class Receivers:
             Receiver(address, owner, places, lease / 1000, max(0.0, since / 1000), ending)
             for address, owner, places, lease, since, ending in rows
         ]
+
+    def at_work_on(self, addresses: Collection[str]) -> Sequence[Receiver]:
+        """Every owner at work on one of these queues, for an account of what was done already: none if it fails."""
+        try:
+            return [receiver for receiver in self.list() if receiver.queue in addresses]
+        except QueuePipelineError as error:
+            logger.warning("which receivers are at work is not known: %s", error)
+            return []
 
     def _count(self, name: str, **values: object) -> int:
         command = self._statement(name)

@@ -229,3 +229,23 @@ def test_no_message_can_steer_a_terminal_or_a_shell(cli: CommandLine, backend: B
     )
     assert "install a;reboot" not in cli("errors", "retry", "--all").out
     assert max(map(len, cli("errors", "list").out.splitlines())) < 400
+
+
+def test_a_retry_tells_which_receivers_may_take_the_messages(cli: CommandLine, failed: QueueTransport) -> None:
+    for queue, owner in (("orders", "run old"), ("orders", "run new"), ("error", "run elsewhere")):
+        failed.receivers.take(failed.resolve(queue), owner, 1, 3, 300)
+    failed.receivers.end(failed.resolve("orders"), "run old", "the code changed: shop.prices")
+    lines = cli("errors", "retry", "a").out.splitlines()
+    assert [line.split()[:2] for line in lines[-2:]] == [["run", "new"], ["run", "old"]]
+    assert lines[-2].split()[-1] == "yes"
+    assert lines[-1].endswith("no: the code changed: shop.prices")
+    document = cli("errors", "retry", "b", "--json").json["receivers"]
+    assert [(each["owner"], each["ending"]) for each in document] == [
+        ("run new", None),
+        ("run old", "the code changed: shop.prices"),
+    ]
+
+
+def test_a_retry_without_receivers_says_nothing_of_them(cli: CommandLine, failed: QueueTransport) -> None:
+    assert "at work" not in cli("errors", "retry", "a").out
+    assert cli("errors", "retry", "b", "--json").json["receivers"] == []

@@ -389,7 +389,7 @@ def test_an_operator_sees_who_is_at_work(backend, transport, orders, take):
     take("run a", 2, most=4)
     take("run b", 1, most=4)
     listed = cli("receivers", "orders").out
-    assert listed.split()[:4] == ["queue", "owner", "places", "lease"]
+    assert listed.split()[:7] == ["queue", "owner", "places", "for", "lease", "takes", "more"]
     assert "run a" in listed and "run b" in listed
     document = cli("receivers", "--json").json["receivers"]
     assert [(each["queue"], each["owner"], each["places"]) for each in document] == [

@@ -82,11 +82,12 @@ def test_a_new_release_behind_a_link_is_a_change(tmp_path, monkeypatch):
     current = tmp_path / "current"
     current.symlink_to(tmp_path / "1")
     monkeypatch.syspath_prepend(str(current))
-    monkeypatch.setitem(sys.modules, "linked_shop_of_tests", importlib.import_module("linked_shop_of_tests"))
+    importlib.import_module("linked_shop_of_tests")
     code = SourceCode()
     (tmp_path / "next").symlink_to(tmp_path / "2")
     (tmp_path / "next").rename(current)
     assert code.change() == "linked_shop_of_tests"
+    del sys.modules["linked_shop_of_tests"]
 
 
 def test_installed_packages_are_not_the_project_unless_a_pipeline_is_in_one(project, monkeypatch):

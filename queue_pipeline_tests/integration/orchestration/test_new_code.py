@@ -1,0 +1,169 @@
+"""Code that was reloaded or redeployed: the sensor ends runs of other code, and neither waits for them nor backs off."""
+
+import importlib
+import os
+import sys
+import time
+import uuid
+
+import dagster as dg
+import pytest
+from dagster._core.scheduler.instigation import InstigatorStatus
+
+from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.definitions import build_definitions, project_code
+from queue_pipeline.orchestration.surroundings import DagsterSurroundings
+from queue_pipeline.processing import source_code
+from queue_pipeline.processing.source_code import SourceCode
+from queue_pipeline.transport import new_message
+from queue_pipeline.transport.due_mover import DueMover
+from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.in_process import switch, ticked, told
+
+STATUS = dg.DagsterRunStatus
+LONG_AGO = 1_700_000_000
+
+
+@pytest.fixture
+def with_sensors(tmp_path):
+    """An instance that knows which sensors are on."""
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        yield instance
+
+
+@pytest.fixture
+def prices(tmp_path, monkeypatch):
+    """The file of a project, written long ago, whose only module is loaded."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = tmp_path / "prices_of_tests.py"
+    file.write_text("TAX = 20\n")
+    os.utime(file, (LONG_AGO, LONG_AGO))
+    importlib.import_module(file.stem)
+    # All other code of this process counts as installed: somebody may be editing it.
+    monkeypatch.setattr(source_code, "_installed_folders", lambda: (os.sep,))
+    yield file
+    del sys.modules[file.stem]
+
+
+@pytest.fixture
+def code(prices):
+    """The code of that project as a code server has loaded it."""
+    return SourceCode({prices.stem})
+
+
+@pytest.fixture
+def look(queues, instance, code):
+    """Looks for runs of old code, as a tick does."""
+    return lambda: surroundings(queues, instance, code).end_old_runs([pipelines.declare()])
+
+
+def surroundings(queues, instance, code):
+    return DagsterSurroundings(instance, queues, code, DueMover([]))
+
+
+def start_run(instance, transport, code=None, places=1, status=STATUS.STARTED, slots=2):
+    """A run in Dagster, and the places that it holds in the queue."""
+    tags = {names.PIPELINE_TAG: "orders", names.SLOTS_TAG: str(slots)} | ({names.CODE_TAG: code} if code else {})
+    job = dg.job(name="orders_pipeline")(lambda: None)
+    run = instance.create_run_for_job(job, run_id=str(uuid.uuid4()), status=status, tags=tags)
+    if places:
+        transport.receivers.take(transport.resolve("orders"), names.owner(run.run_id), places, 64, 300)
+    return run
+
+
+def ending(transport):
+    return {names.run_of(one.owner): one.ending for one in transport.receivers.list()}
+
+
+def receivers(queues, instance, code):
+    world = surroundings(queues, instance, code)
+    world.paused()
+    return world.runs(pipelines.declare(max_concurrency=4)).receivers
+
+
+def test_a_run_of_other_code_is_told_to_end_and_others_are_not(queues, instance, look, code):
+    old = start_run(instance, queues, "old")
+    new, by_hand = start_run(instance, queues, code.fingerprint), start_run(instance, queues)
+    queues.receivers.take(queues.resolve("orders"), "run of another Dagster", 1, 64, 300)
+    look()
+    assert ending(queues) == {
+        old.run_id: "other code is deployed",
+        new.run_id: None,
+        by_hand.run_id: None,
+        "of another Dagster": None,
+    }
+
+
+def test_a_code_server_whose_own_files_changed_ends_no_run(queues, instance, look, prices):
+    """A run that was started after the change has newer code than the server."""
+    start_run(instance, queues, "newer")
+    prices.write_text("TAX = 21\n")
+    look()
+    assert list(ending(queues).values()) == [None]
+
+
+def test_a_tick_ends_runs_of_other_code_while_nothing_waits(sqlite, with_sensors, monkeypatch):
+    queues = sqlite.transport()
+    queues.install("orders", plain_queues=["billing", "error"])
+    monkeypatch.setenv("QUEUE_PIPELINE_WATCH_CODE", "1")
+    monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0.1")
+    old = start_run(with_sensors, queues, "old")
+    switch(with_sensors, InstigatorStatus.RUNNING)
+    assert told(ticked(sqlite, with_sensors)) == "orders: nothing waits"
+    assert ending(queues) == {old.run_id: "other code is deployed"}
+
+
+def test_a_tick_of_a_sensor_that_is_off_ends_nothing(sqlite, with_sensors, monkeypatch):
+    queues = sqlite.transport()
+    queues.install("orders", plain_queues=["billing", "error"])
+    monkeypatch.setenv("QUEUE_PIPELINE_WATCH_CODE", "1")
+    monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0.1")
+    start_run(with_sensors, queues, "old")
+    ticked(sqlite, with_sensors)
+    assert list(ending(queues).values()) == [None]
+
+
+def test_a_run_that_ends_counts_with_the_batches_that_it_finishes_only(queues, instance, code):
+    run = start_run(instance, queues, "old", places=1, slots=3)
+    assert receivers(queues, instance, code) == 3
+    queues.receivers.end(queues.resolve("orders"), names.owner(run.run_id), "the code changed: shop.prices")
+    assert receivers(queues, instance, code) == 1
+
+
+def test_a_new_run_is_requested_while_one_of_old_code_finishes_its_last_batch(backend, queues, instance, monkeypatch):
+    monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0")
+    queues.send("orders", [new_message("1")])
+    run = start_run(instance, queues, places=1)
+    assert told(ticked(backend, instance)) == "orders: 1 messages wait, 2 receivers at work"
+    queues.receivers.end(queues.resolve("orders"), names.owner(run.run_id), "the code changed: shop.prices")
+    (request,) = ticked(backend, instance).run_requests
+    assert request.tags[names.SLOTS_TAG] == "1", "the other of the two places"
+
+
+def test_failures_of_former_code_are_forgotten(queues, instance, code, prices):
+    code.loaded_at = LONG_AGO
+    os.utime(prices, (LONG_AGO, LONG_AGO))
+
+    def failed():
+        return surroundings(queues, instance, code).runs(pipelines.declare()).failed_in_a_row
+
+    begin = time.time()
+    for _ in range(3):
+        instance.report_run_failed(start_run(instance, queues, places=0))
+    assert failed() == 3
+    assert code.changed_at() < begin
+    later = time.time() + 1
+    os.utime(prices, (later, later))
+    assert failed() == 0
+
+
+def test_runs_are_tagged_with_the_code_of_the_server_that_defined_them(sqlite, monkeypatch):
+    def tags():
+        defined = dg.Definitions.merge(
+            build_definitions([pipelines.declare()]), dg.Definitions(resources=pipelines.resources(sqlite))
+        )
+        return defined.resolve_job_def("orders_pipeline").tags
+
+    assert names.CODE_TAG not in tags()
+    monkeypatch.setenv("QUEUE_PIPELINE_WATCH_CODE", "1")
+    assert tags()[names.CODE_TAG] == project_code([pipelines.declare()], {}).fingerprint
