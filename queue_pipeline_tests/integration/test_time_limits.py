@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError
 
 from queue_pipeline.transport import Operation, QueueTransport, new_message
 from queue_pipeline.transport.errors import CommitUnknownError, DatabaseUnavailableError, LockTimeoutError
@@ -98,8 +99,28 @@ def test_the_locks_of_a_session_whose_client_is_gone_are_released(impatient, par
     thread.join(20)
 
 
+def test_a_long_statement_ends_when_its_client_is_gone(postgresql, postgres, partition):
+    limits = {**SERVER, "client_connection_check_interval": 500}
+    mark = f"pg_sleep(600), '{postgresql.schema}'"
+    working = f"SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%{postgresql.schema}''%'"
+    working += " AND pid <> pg_backend_pid()"
+
+    def sleep():
+        with transport.transaction() as connection:
+            connection.exec_driver_sql(f"SELECT {mark}")
+
+    with QueueTransport(with_limits(postgresql.url, partition.port, postgres.port, limits)) as transport:
+        partition.cut_at(b"pg_sleep", delivered=True)
+        thread = threading.Thread(target=lambda: attempt(sleep))
+        thread.start()
+        eventually(lambda: postgres.run_sql(working) == "1")
+        eventually(lambda: postgres.run_sql(working) == "0")
+        thread.join(20)
+        assert not thread.is_alive()
+
+
 def attempt(work):
-    with contextlib.suppress(DatabaseUnavailableError):
+    with contextlib.suppress(DatabaseUnavailableError, DBAPIError):
         work()
 
 
