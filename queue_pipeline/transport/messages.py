@@ -161,10 +161,7 @@ def from_row(
     identity = str(row_id).lower()
     if not headers.get(wire.MESSAGE_ID):
         headers[wire.MESSAGE_ID] = identity
-    if correlation_id:
-        headers.setdefault(wire.CORRELATION_ID, correlation_id)
-    if reply_to_address:
-        headers.setdefault(wire.REPLY_TO_ADDRESS, reply_to_address)
+    wire.add_columns(headers, correlation_id, reply_to_address)
     return ReceivedMessage(identity, int(row_version), headers, bytes(body) if body is not None else b"")
 
 

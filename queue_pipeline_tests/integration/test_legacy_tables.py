@@ -43,3 +43,9 @@ def test_a_table_of_an_older_version_works(sqlserver, version):
     assert transport.claims.give_back(claim) == 2
     assert transport.peek("orders") == 2
     assert [shown.body for shown in transport.show("orders")] == [b"2", b"3"]
+    if has_v1_columns:
+        written = "UPDATE {} SET CorrelationId = 'c1', ReplyToAddress = 'shop'"
+        sqlserver.sql(transport, written.format(table))
+        assert transport.claims.give_back(transport.claim("orders", "me", 10)) == 2
+        columns = sqlserver.sql(transport, f"SELECT CorrelationId, ReplyToAddress FROM {table}")
+        assert [tuple(row) for row in columns] == [("c1", "shop")] * 2

@@ -69,7 +69,7 @@ NAME_BRACES = {
     "sequence",
 }
 # Columns that some tables of SQL Server have and some have not, its catalog, and the order of an NGinn queue.
-OPTIONAL_BRACES = {"columns", "correlation_id", "reply_to_address", "sys"}
+OPTIONAL_BRACES = {"all_columns", "columns", "correlation_id", "reply_to_address", "sys"}
 # Lists of quoted names that a statement on a user's own table is composed of.
 LIST_BRACES = {"changes", "keys", "match"}
 KNOWN_BRACES = TABLE_BRACES | NAME_BRACES | OPTIONAL_BRACES | LIST_BRACES | {"order"}

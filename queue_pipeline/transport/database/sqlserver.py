@@ -147,8 +147,10 @@ class SqlServer(Dialect):
         """Recoverable must be written where it stands; what version 1 kept in columns is read where it stands."""
         recoverable = ("Recoverable",) if "recoverable" in columns else ()
         written = ("Id", *recoverable, "Expires", "Headers", "Body")
+        version_1 = [name for name in ("CorrelationId", "ReplyToAddress") if name.lower() in columns]
         return {
-            "columns": ", ".join(self.quote(name) for name in written),
+            "columns": ", ".join(map(self.quote, written)),
+            "all_columns": ", ".join(map(self.quote, (*written, *version_1))),
             "correlation_id": f"{source}.[CorrelationId]" if "correlationid" in columns else "NULL",
             "reply_to_address": f"{source}.[ReplyToAddress]" if "replytoaddress" in columns else "NULL",
         }

@@ -120,11 +120,12 @@ SELECT @@ROWCOUNT;
 
 -- name: return
 -- Puts the messages of a claim back into their queue, at its end: writing an identity value takes a right that run-time
--- accounts do not have. Locks: the new rows.
-INSERT INTO {queue} ({columns})
-SELECT {columns}
+-- accounts do not have. What version 1 wrote into columns goes back into them. Locks: the new rows.
+INSERT INTO {queue} ({all_columns})
+SELECT {all_columns}
 FROM (
-    SELECT Id, CAST(1 AS bit) AS Recoverable, Expires, Headers, Body, RowVersion
+    SELECT
+        Id, CorrelationId, ReplyToAddress, CAST(1 AS bit) AS Recoverable, Expires, Headers, Body, RowVersion
     FROM {claimed}
     WHERE ClaimId = CAST(:claim_id AS uniqueidentifier)
 ) AS m
