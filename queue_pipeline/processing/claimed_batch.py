@@ -196,7 +196,7 @@ def _column(decoded: Sequence[Mapping[str, str | None]], name: str) -> Array:
 def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, list[Failed]]:
     """The messages whose bodies fit the schema, with the column `payload`, and the others as failures.
 
-    Control messages are neither: an endpoint calls no handler for them, and so they are processed without the transform.
+    Control messages are neither: an endpoint calls no handler for them, so they are processed without the transform.
     """
     if parser is None:
         return messages, []

@@ -15,7 +15,14 @@ from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.nginn.endpoint import LONGEST_ENDPOINT, NGINN, is_endpoint
 from queue_pipeline.transport.nginn.settings import NGinnSettings
-from queue_pipeline.transport.nginn.text import decode_headers, encode_headers, to_ascii, type_of, typed_body
+from queue_pipeline.transport.nginn.text import (
+    decode_headers,
+    encode_headers,
+    is_writable,
+    to_ascii,
+    type_of,
+    typed_body,
+)
 
 LONGEST_LABEL = 100
 LONGEST_CORRELATION = 100
@@ -34,7 +41,7 @@ _NOT_WRITTEN = {
     wire.NGINN_PRIORITY,
 }
 _KEPT = (wire.CONVERSATION_ID, wire.RELATED_TO)
-"""Of the headers that NServiceBus knows, those that tell what a message came from."""
+"""Of the headers of NServiceBus, those that tell what a message came from; one that no row takes is left out."""
 
 
 class StoredRow(NamedTuple):
@@ -62,7 +69,11 @@ def written(rows: Iterable[Row], table: QueueTable, settings: NGinnSettings) -> 
 
 def _columns(row: Row, headers: dict[str, str], body: str, table: QueueTable, settings: NGinnSettings) -> str:
     subject = _subject(headers, table)
-    kept = {name: value for name, value in headers.items() if name not in _NOT_WRITTEN and _is_own(name)}
+    kept = {
+        name: value
+        for name, value in headers.items()
+        if name not in _NOT_WRITTEN and _is_own(name) and (name not in _KEPT or is_writable(value))
+    }
     reply_to = headers.get(wire.REPLY_TO_ADDRESS)
     sender = reply_to if is_endpoint(reply_to) else settings.endpoint
     if not sender:
@@ -71,11 +82,10 @@ def _columns(row: Row, headers: dict[str, str], body: str, table: QueueTable, se
             "receivers know, as `endpoint` in the settings of NGinn queues"
         )
     text = encode_headers(kept, subject)
-    correlation = headers.get(wire.NGINN_CORRELATION_ID) or headers.get(wire.CORRELATION_ID)
     columns = {
         "from": _within(sender, LONGEST_ENDPOINT, "its sender", subject),
         "to": _within(table.canonical, LONGEST_ENDPOINT, "its destination", subject),
-        "correlation": _within(correlation, LONGEST_CORRELATION, "its correlation id", subject),
+        "correlation": _correlation(headers, subject),
         "label": (headers.get(wire.NGINN_LABEL) or _full_name(body))[:LONGEST_LABEL],
         "headers": text,
         "expires": _before_expiry(text),
@@ -101,6 +111,20 @@ def _body(row: Row, headers: dict[str, str], table: QueueTable, settings: NGinnS
     return typed_body(row.body, settings.dotnet_type(kind) if kind else None, _subject(headers, table))
 
 
+def _correlation(headers: dict[str, str], subject: str) -> str | None:
+    """What a message is correlated by; NULL where it is only its own id, or that of the message it came from.
+
+    NServiceBus writes an id in any case. A saga of NGinn's ignores a message without one, and fails on one that it does
+    not know.
+    """
+    if given := headers.get(wire.NGINN_CORRELATION_ID):
+        return _within(given, LONGEST_CORRELATION, "its correlation id", subject)
+    found = headers.get(wire.CORRELATION_ID)
+    if not found or found in (headers.get(wire.MESSAGE_ID), headers.get(wire.RELATED_TO)):
+        return None
+    return _fitting(found, LONGEST_CORRELATION)
+
+
 def _within(value: str | None, longest: int, what: str, subject: str) -> str | None:
     if value is None:
         return None
@@ -116,8 +140,13 @@ def unique_id(message_id: str) -> str:
     try:
         return uuid.UUID(message_id).hex
     except ValueError:
-        fits = len(message_id) <= LONGEST_UNIQUE and message_id.isascii()
-        return message_id if fits else uuid.uuid5(_NAMESPACE, message_id).hex
+        return _fitting(message_id, LONGEST_UNIQUE)
+
+
+def _fitting(identity: str, longest: int) -> str:
+    """An id of another system: itself if its column holds it, else a GUID that is always the same for it."""
+    fits = len(identity) <= longest and identity.isascii()
+    return identity if fits else uuid.uuid5(_NAMESPACE, identity).hex
 
 
 def _first_type(headers: dict[str, str]) -> str | None:

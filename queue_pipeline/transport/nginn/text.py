@@ -15,6 +15,7 @@ LONGEST_HEADERS = 4_000
 TYPE_PROPERTY = "$type"
 _TYPE = re.compile(r'\s*\{\s*"\$type"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _BLANK = re.compile(r"[ \t\r\n]*")
+_SEPARATOR = re.compile(r"[=|\r\n]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _decoder = JSONDecoder()
 
@@ -24,7 +25,7 @@ def encode_headers(headers: Mapping[str, str], subject: str) -> str:
     pairs = []
     for name, value in headers.items():
         for part in (name, value):
-            if "=" in part or "|" in part or "\n" in part or "\r" in part:
+            if _SEPARATOR.search(part):
                 raise InvalidMessageError(
                     f"{subject}: its header {name!r} holds =, | or a line end, on which every NGinn reader would stop; "
                     "leave it out, or encode the value"
@@ -44,6 +45,11 @@ def encode_headers(headers: Mapping[str, str], subject: str) -> str:
             f"{subject}: its headers have {len(text):,} characters, and a row takes {LONGEST_HEADERS:,}; shorten them"
         )
     return text
+
+
+def is_writable(value: str) -> bool:
+    """Whether a row can have this as the value of a header."""
+    return value.isascii() and not _SEPARATOR.search(value)
 
 
 def decode_headers(text: str | None) -> dict[str, str]:

@@ -64,7 +64,27 @@ def test_nginns_own_correlation_wins():
 
 def test_an_error_names_the_message_and_where_it_was_for():
     with pytest.raises(InvalidMessageError, match=r"message m-1 for sql://db/Orders: its correlation id"):
-        columns({wire.MESSAGE_ID: "m-1", wire.CORRELATION_ID: "c" * 101})
+        columns({wire.MESSAGE_ID: "m-1", wire.NGINN_CORRELATION_ID: "c" * 101})
+
+
+@pytest.mark.parametrize("name", [wire.MESSAGE_ID, wire.RELATED_TO])
+def test_an_id_of_the_message_or_of_the_one_it_came_from_correlates_nothing(name):
+    """A saga of NGinn's fails on an id that it does not know."""
+    assert "correlation" not in columns({name: "m-1", wire.CORRELATION_ID: "m-1"})
+    assert columns({name: "m-1", wire.CORRELATION_ID: "the order"})["correlation"] == "the order"
+
+
+@pytest.mark.parametrize("identity", ["c" * 120, "é"])
+def test_a_correlation_id_of_another_system_that_does_not_fit_becomes_a_guid_that_stays_the_same(identity):
+    found = columns({wire.CORRELATION_ID: identity})["correlation"]
+    assert uuid.UUID(found).hex == found == columns({wire.CORRELATION_ID: identity})["correlation"]
+
+
+@pytest.mark.parametrize("identity", ["dGVzdA==", "a|b", "é"])
+def test_ids_of_another_system_that_no_header_takes_are_left_out(identity):
+    found = columns({wire.CONVERSATION_ID: identity, wire.RELATED_TO: identity, "tenant": "7"})
+    assert found["headers"] == "tenant=7"
+    assert columns({wire.MESSAGE_ID: "=" * 40, wire.CORRELATION_ID: "a=b"})["correlation"] == "a=b"
 
 
 @pytest.mark.parametrize(
