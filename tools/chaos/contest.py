@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -23,10 +24,11 @@ from tools.chaos.progress import pending
 from tools.chaos.report import Report
 from tools.postgres_cluster import PostgresCluster
 
-DRAIN_SECONDS = 180.0
-"""Without any progress for so long, what is there is left over."""
+DRAIN_SECONDS = 90.0
+"""When the rest has not become smaller for so long, it is left over."""
 _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
+_UNKNOWN = math.inf
 
 
 @dataclass(frozen=True)
@@ -99,25 +101,24 @@ def _make_trouble(wishes: Wishes, crew: Crew, faults: Faults, started: float) ->
 
 
 def _wait_until_processed(wishes: Wishes, arenas: list[Arena], crew: Crew) -> None:
-    """Wait until nothing is left to do, or nothing happens any more."""
-    left, since = dict.fromkeys(arenas, -1), time.monotonic()
-    while any(left.values()) and time.monotonic() - since < DRAIN_SECONDS:
+    """Wait until nothing is left to do, or until it does not become less any more."""
+    fewest, since = math.inf, time.monotonic()
+    while fewest and time.monotonic() - since < DRAIN_SECONDS:
         crew.poll()
-        for arena in [arena for arena, count in left.items() if count]:
-            count = _pending(arena)
-            if count != left[arena]:
-                since = time.monotonic()
-            left[arena] = count
-        wishes.tell(f"draining: {sum(left.values()):,} messages are left")
+        left = sum(map(_pending, arenas))
+        if left < fewest:
+            fewest, since = left, time.monotonic()
+        wishes.tell(f"draining: {left:,.0f} messages are left")
         time.sleep(_LOOK_SECONDS)
 
 
-def _pending(arena: Arena) -> int:
+def _pending(arena: Arena) -> float:
     try:
         with arena.transport() as transport:
             return pending(arena, transport)
     except QueuePipelineError:
-        return -1
+        # A worker was stopped with a lock in its hand, or the server is about to recover.
+        return _UNKNOWN
 
 
 def _account(wishes: Wishes, arena: Arena) -> Account:

@@ -12,6 +12,7 @@ from multiprocessing.context import ForkServerProcess
 
 import sqlalchemy as sa
 
+from queue_pipeline.transport.errors import QueuePipelineError
 from tools.chaos import proxy
 from tools.chaos.crew import CONTEXT, Crew
 from tools.postgres_cluster import PostgresCluster
@@ -21,6 +22,7 @@ CUTS, COMMIT_CUTS = "connections cut", "connections cut at commit"
 APPLICATION = "queue_pipeline chaos"
 _SECONDS_BETWEEN = (0.05, 0.5)
 _RESTART_SECONDS = 8.0
+_ANSWER_SECONDS = 60.0
 _TERMINATE = sa.text(
     "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity"
     " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND datname = current_database()"
@@ -44,6 +46,8 @@ class Proxy:
     def ask(self, command: str) -> int:
         """Give a command; returns how many connections it has cut."""
         self._pipe.send(command)
+        if not self._pipe.poll(_ANSWER_SECONDS):
+            raise QueuePipelineError(f"the proxy did not answer within {_ANSWER_SECONDS:.0f} s")
         count: int = self._pipe.recv()
         return count
 

@@ -10,6 +10,7 @@ import random
 import signal
 import socket
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 
@@ -27,9 +28,9 @@ class _Link:
     def cut(self) -> None:
         """End both sides by a reset, as a network that is gone does."""
         for writer in (self.client, self.server):
-            connection = writer.get_extra_info("socket")
-            if connection is not None:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            # One side may be closed already.
+            with suppress(OSError):
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             writer.transport.abort()
 
     def close_client(self) -> None:
