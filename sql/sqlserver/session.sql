@@ -2,8 +2,8 @@
 -- Runs once on every new connection. READ COMMITTED: READPAST is refused at SNAPSHOT and SERIALIZABLE, and a pooled
 -- connection keeps what its last user set. XACT_ABORT ON: any error ends the whole transaction, so that no half-done
 -- work can be committed later. LOCK_TIMEOUT: a table that another session locks is an error (1222), and no hang; the
--- tick of a Dagster sensor has room for one. NOCOUNT stays off: a caller's ORM counts the rows that its statements changed.
--- Locks: none.
+-- tick of a Dagster sensor has room for one. NOCOUNT stays off: a caller's ORM counts the rows that its statements
+-- changed. Locks: none.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET XACT_ABORT ON;
 SET LOCK_TIMEOUT 15000;

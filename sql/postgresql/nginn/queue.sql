@@ -235,7 +235,9 @@ ORDER BY {order}
 
 -- name: row_take
 -- Takes one message, unless another process has taken it. Locks: the row.
-UPDATE {queue} SET subqueue = 'X', last_processed = (now() AT TIME ZONE 'UTC') WHERE id = :row_version AND subqueue = 'I'
+UPDATE {queue}
+SET subqueue = 'X', last_processed = (now() AT TIME ZONE 'UTC')
+WHERE id = :row_version AND subqueue = 'I'
 
 -- name: row_refuse
 -- A message that cannot be read, found during its receive: it goes from processed to failed before any process sees it.

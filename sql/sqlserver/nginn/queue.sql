@@ -196,27 +196,32 @@ SELECT @@ROWCOUNT;
 
 -- name: receive
 -- Receives: ready messages that no other process holds become processed ones, in a transaction that stays open while
--- they are worked on. The locks are those of the reference: update locks at the read, and READPAST. Locks: the rows it
--- changes; rows that others have locked are skipped.
-DECLARE @taken TABLE (id bigint, place int);
-INSERT INTO @taken (id, place)
-SELECT id, ROW_NUMBER() OVER (ORDER BY {order})
+-- they are worked on. The hints are those of the reference. Only what the UPDATE got is handed out, so that a row which
+-- another process changed meanwhile is not received twice. The label is no part of the index: reading it locks the row
+-- and not the index key alone, in the order of the reference, or the two would deadlock. Locks: the rows it changes;
+-- rows that others have locked are skipped.
+DECLARE @head TABLE (id bigint, place int, label varchar(100));
+DECLARE @taken TABLE (id bigint);
+INSERT INTO @head (id, place, label)
+SELECT id, ROW_NUMBER() OVER (ORDER BY {order}), label
 FROM (
-    SELECT TOP (:limit) id, retry_time FROM {queue} WITH (UPDLOCK, READPAST, ROWLOCK)
+    SELECT TOP (:limit) id, retry_time, label FROM {queue} WITH (UPDLOCK, READPAST, ROWLOCK)
     WHERE subqueue = 'I' ORDER BY {order}
 ) AS head;
 UPDATE q
 SET subqueue = 'X', last_processed = GETDATE()
-FROM {queue} AS q WITH (ROWLOCK)
-INNER JOIN @taken AS t ON t.id = q.id
+OUTPUT inserted.id INTO @taken (id)
+FROM {queue} AS q WITH (READPAST, ROWLOCK)
+INNER JOIN @head AS h ON h.id = q.id
 WHERE q.subqueue = 'I';
 SELECT
-    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
+    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, h.label, q.retry_count,
     DATEDIFF_BIG(millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)),
     q.msg_headers, q.msg_text, GETDATE(), q.retry_time
 FROM {queue} AS q
 INNER JOIN @taken AS t ON t.id = q.id
-ORDER BY t.place;
+INNER JOIN @head AS h ON h.id = t.id
+ORDER BY h.place;
 
 -- name: row_take
 -- Takes one message, unless another process has taken or locked it. Locks: the row.
