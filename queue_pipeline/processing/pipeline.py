@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from queue_pipeline.processing.recoverability import NO_RETRIES, Recoverability
+from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event, full_name
 from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
@@ -212,7 +213,7 @@ class QueuePipeline(BaseModel):
     @property
     def endpoint_name(self) -> str:
         """What the pipeline calls itself in the headers of what it sends."""
-        return self.endpoint or self.input_queue
+        return self.endpoint or endpoint_of(self.input_queue)
 
     @property
     def queues(self) -> tuple[str, ...]:

@@ -101,6 +101,13 @@ def format_postgresql(address: QueueAddress) -> str:
     return f"{double_quote(address.schema)}.{table}" if address.schema else table
 
 
+def endpoint_of(address: str) -> str:
+    """What an endpoint that receives from a queue is called: its table's name, without quotes, schema and catalog."""
+    if '"' in address:
+        return parse_postgresql(address).table
+    return address.partition("@")[0] or address
+
+
 def parse_sqlite(text: str) -> QueueAddress:
     """Read a table name; one wholly in double quotes means the same as on PostgreSQL."""
     _require_text(text)

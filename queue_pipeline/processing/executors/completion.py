@@ -14,6 +14,7 @@ from queue_pipeline.processing.failed_copies import failed_copies, failed_in_pla
 from queue_pipeline.processing.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.table_rows import together
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.claim import Claim, RowsRead
 from queue_pipeline.transport.nginn.rows import is_nginn
 
@@ -51,7 +52,7 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
     if is_nginn(transport.resolve(claim.queue)):
         copies = failed_in_place(failed, reasons)
     else:
-        receiver = _Receiver(claim.queue, transport.error_queue, claim.queue)
+        receiver = _Receiver(endpoint_of(claim.queue), transport.error_queue, claim.queue)
         copies = failed_copies(receiver, claim.queue, failed, reasons, datetime.now(UTC))
     tables = together(rows for report in reports for rows in report.tables)
 

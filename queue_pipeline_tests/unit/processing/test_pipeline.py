@@ -172,3 +172,19 @@ def test_an_event_needs_one_body():
 def test_what_an_nginn_queue_cannot_be_is_refused(field, value, told):
     with pytest.raises(ConfigurationError, match=re.escape(told)):
         declare(input_queue="sql://db/Orders", **{field: value})
+
+
+@pytest.mark.parametrize(
+    ("queue", "endpoint"),
+    [
+        ("orders", "orders"),
+        ('"Pulse.instance"', "Pulse.instance"),
+        ('"sales"."Pulse.instance"', "Pulse.instance"),
+        ('"say ""hi"""', 'say "hi"'),
+        ("Pulse.instance", "Pulse.instance"),
+        ("Pulse.instance@[dbo]@[shop]", "Pulse.instance"),
+        ("sql://db/Orders", "sql://db/Orders"),
+    ],
+)
+def test_a_pipeline_is_called_on_the_wire_as_an_endpoint_with_that_queue(queue, endpoint):
+    assert QueuePipeline(name="p", input_queue=queue, transform=lambda messages: messages).endpoint_name == endpoint
