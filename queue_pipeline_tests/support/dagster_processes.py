@@ -241,8 +241,10 @@ class Dagster:
 
 
 @contextmanager
-def dagster_processes(environment: Mapping[str, str], *, stop_seconds: float = STOP_SECONDS) -> Iterator[Dagster]:
-    """Start a deployment of the project in a home of its own; it may still be starting when the block begins.
+def dagster_processes(
+    environment: Mapping[str, str], *, module: str = MODULE, stop_seconds: float = STOP_SECONDS
+) -> Iterator[Dagster]:
+    """Start a deployment of a project in a home of its own; it may still be starting when the block begins.
 
     The code server is started once and shared, so that the project is imported once. At the end nothing of it runs;
     whatever has not ended by itself after `stop_seconds` is killed.
@@ -255,7 +257,7 @@ def dagster_processes(environment: Mapping[str, str], *, stop_seconds: float = S
         workspace.write_text(f"load_from:\n  - grpc_server:\n      socket: {socket}\n      location_name: {LOCATION}\n")
         programs = Path(sys.executable).parent
         commands: dict[str, list[object]] = {
-            "code-server": ["dagster", "api", "grpc", "-m", MODULE, "-s", socket, "--location-name", LOCATION],
+            "code-server": ["dagster", "api", "grpc", "-m", module, "-s", socket, "--location-name", LOCATION],
             "daemon": ["dagster-daemon", "run", "-w", workspace],
             "webserver": ["dagster-webserver", "-h", "127.0.0.1", "-p", port, "-w", workspace],
         }

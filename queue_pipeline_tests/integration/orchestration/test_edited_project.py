@@ -43,14 +43,12 @@ def test_a_living_run_leaves_what_is_retried_after_a_fix_to_a_run_with_the_new_c
     queues.send("orders", [new_message("NZ"), new_message("AT")])
     with run(shop, home) as old:
         eventually(lambda: queues.peek("error") and queues.peek("billing"), seconds=PATIENCE)
-        (receiver,) = queues.receivers.list()
         shop.serve("AT", "NZ")
-        told = cli("errors", "retry", "--exception", "CountryNotServed")
+        assert cli("errors", "retry", "--exception", "CountryNotServed").code == 0
         assert old.wait(PATIENCE) == 0
     assert (queues.peek("orders"), queues.peek("error")) == (1, 0)
     log = (home / "run.log").read_text()
     assert "done: the code changed: edited_shop.countries; 2 messages in 1 batches" in log
-    assert receiver.owner in told.out and receiver.ending is None
     with run(shop, home):
         eventually(lambda: queues.peek("billing") == 2, seconds=PATIENCE)
         assert (queues.peek("orders"), queues.peek("error")) == (0, 0)

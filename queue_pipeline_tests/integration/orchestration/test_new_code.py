@@ -1,4 +1,4 @@
-"""Code that was reloaded or redeployed: the sensor ends runs of other code, and neither waits for them nor backs off."""
+"""Code that was reloaded or redeployed: the sensor ends runs of other code, and does not wait for them."""
 
 import importlib
 import os
