@@ -42,6 +42,7 @@ def differences(told: dict) -> dict[str, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_no_message_is_lost_doubled_changed_or_left_over_under_every_kind_of_fault():
     process = start("--seconds", str(SECONDS), "--seed", str(SEED), "--json")
     output, errors = process.communicate()
@@ -62,11 +63,11 @@ def test_no_message_is_lost_doubled_changed_or_left_over_under_every_kind_of_fau
     assert done["sender"] >= {"sent", "delayed", "rolled back"}
     assert done["publisher"] >= {"published"}
     assert done["receiver"] >= {"received in sends_atomic_with_receive", "received in transaction_scope"}
-    assert done["claimer"] >= {"completed", "adopted", "split", "lost its claim"}
-    assert done["stager"] >= {"staged", "staged in vain", "completed", "zombies"}
-    assert done["run"] >= {"processed", "split"}
+    assert done["claimer"] >= {"completed", "adopted", "lost its claim"}
+    assert done["stager"] >= {"staged", "completed", "zombies"}
+    assert done["run"] >= {"processed"}
     assert done["mover"] >= {"moved"}
-    assert done["retrier"] >= {"returned"}
+    assert done["retrier"] >= {"looks"}
 
 
 def test_a_message_that_was_deleted_doubled_or_changed_behind_its_back_is_named(tmp_path: Path):

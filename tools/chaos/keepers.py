@@ -41,6 +41,7 @@ class Retrier:
     def step(self) -> bool:
         """Look at one page of failed messages."""
         returned = self._retry_in_place() if self.desk.arena.is_nginn else self._retry_errors()
+        self.desk.note("looks")
         self.desk.note("returned", returned)
         return returned > 0
 

@@ -24,8 +24,8 @@ class Report:
 
     @property
     def is_right(self) -> bool:
-        """Whether every message is accounted for."""
-        return all(account.is_right for account in self.accounts)
+        """Whether every message is accounted for, and no worker got further than it may or met an error of no kind."""
+        return all(account.is_right for account in self.accounts) and not self.unexpected
 
     @property
     def totals(self) -> dict[str, int]:
@@ -73,7 +73,7 @@ class Report:
                 ]
         for what, count in self.unexpected.most_common(5):
             lines += ["", f"{count} times {what}"]
-        return [*lines, "", "every message is accounted for" if self.is_right else "NOT every message is accounted for"]
+        return [*lines, "", "every message is accounted for" if self.is_right else "NOT everything is as it should be"]
 
     def _work_by_kind(self) -> dict[str, dict[str, int]]:
         together: Counter[tuple[str, str]] = Counter()
