@@ -61,7 +61,7 @@ def peek_sensor(
             Cursor.load(context.cursor),
             now=time.time,
             sleep=time.sleep,
-            budget_seconds=seconds,
+            budget_seconds=max(0.0, began + seconds - time.time()),
         )
         observations, cursor = _observations(pipelines, database, outcome, until=began + LATEST_OBSERVATION_SECONDS)
         requests = [_run_request(start.pipeline, start.slots, start.waiting) for start in outcome.starts]

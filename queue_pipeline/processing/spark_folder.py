@@ -20,6 +20,8 @@ from queue_pipeline.transport.private_files import make_private_folder, user_fol
 
 DISCOVERY_VARIABLE = "SPARK_LOCAL_CONNECT_DISCOVERY"
 LOCAL_VARIABLE = "SPARK_LOCAL_DIRS"
+OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"
+"""Java's own temporary files: checkpoints of streams, what clients upload."""
 DISCOVERY = "server.json"
 """The file by which Spark finds a warm server."""
 ABOUT = "about.json"
@@ -42,6 +44,8 @@ def private_folders(config: Mapping[str, str]) -> Iterator[None]:
         if not _chooses_local(config):
             make_private_folder(folder / LOCAL)
             chosen[LOCAL_VARIABLE] = str(folder / LOCAL)
+            options = f'{os.environ.get(OPTIONS_VARIABLE, "")} "-Djava.io.tmpdir={folder / LOCAL}"'
+            chosen[OPTIONS_VARIABLE] = options.strip()
         if "spark.remote" in config and not os.environ.get(DISCOVERY_VARIABLE):
             make_private_folder(folder)
             write_private_file(folder / ABOUT, json.dumps({"project": _project()}))

@@ -6,11 +6,13 @@ import socket
 import threading
 from urllib.parse import quote
 
+import pyodbc
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 
 from queue_pipeline.transport import Operation, QueueTransport, new_message
+from queue_pipeline.transport.database.odbc_drivers import packaged_sqlserver_driver
 from queue_pipeline.transport.errors import CommitUnknownError, DatabaseUnavailableError, LockTimeoutError
 from queue_pipeline_tests.support.backends import PYODBC
 from queue_pipeline_tests.support.partition import Partition
@@ -252,3 +254,26 @@ def test_results_that_cannot_be_written_for_a_lock_stay_a_claim(postgresql, post
                 transport.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None)
         assert [status.claim_id for status in transport.claims.list()] == [claim.claim_id]
         assert transport.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None) == 1
+
+
+# --- SQL Server's drivers, without a server ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["FreeTDS", "Microsoft's"])
+def test_drivers_of_sql_server_probe_a_silent_server_by_themselves(name):
+    driver = "FreeTDS" if name == "FreeTDS" else packaged_sqlserver_driver()
+    if driver is None or (name == "FreeTDS" and name not in pyodbc.drivers()):
+        pytest.skip(f"{name} driver is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        url = f"mssql://a:b@127.0.0.1:{port}/db?driver={quote(driver)}&Encrypt=no&timeout=3"
+        with QueueTransport(url) as transport:
+            thread = threading.Thread(target=attempt, args=(lambda: transport.peek("orders"),))
+            thread.start()
+            client, _ = server.accept()
+            probes = [(socket.IPPROTO_TCP, option) for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL)]
+            wanted = [1, 40, 2] if name == "FreeTDS" else [1, 30, 1]
+            options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE), *probes]
+            eventually(lambda: socket_options(port, *options) == wanted)
+            client.close()
+            thread.join(20)

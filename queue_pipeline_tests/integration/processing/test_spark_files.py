@@ -8,6 +8,11 @@ from queue_pipeline.processing.spark_folder import LOCAL, spark_folder
 from queue_pipeline.processing.spark_setting import spark_config
 
 
+def test_java_makes_its_temporary_files_there_too(spark):
+    made = spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.io.tmpdir')").first()
+    assert made[0] == str(spark_folder(spark_config()) / LOCAL)
+
+
 def test_blocks_are_written_to_a_folder_of_this_user_alone(spark):
     frame = spark.range(1000).persist(StorageLevel.DISK_ONLY)
     try:
