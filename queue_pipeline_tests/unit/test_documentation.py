@@ -17,7 +17,14 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / name
-    for name in ("README.md", "CONTRIBUTING.md", "docs/pipelines.md", "docs/operations.md", "docs/clients.md")
+    for name in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/pipelines.md",
+        "docs/operations.md",
+        "docs/clients.md",
+        "docs/reliability.md",
+    )
 ]
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
