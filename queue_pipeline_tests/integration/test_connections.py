@@ -366,6 +366,19 @@ def test_a_victim_is_tried_so_often_and_no_longer(backend, transport, monkeypatc
     assert transport.database.engine.pool.checkedout() == 0
 
 
+def test_a_victim_that_has_waited_for_long_is_not_tried_again(backend, transport, monkeypatch):
+    monkeypatch.setattr("queue_pipeline.transport.database.database.PATIENCE_SECONDS", 0.0)
+    tries = []
+
+    def work(transaction):
+        tries.append(transaction)
+        raise TransientDatabaseError("again")
+
+    with pytest.raises(TransientDatabaseError):
+        transport.database.run(work)
+    assert len(tries) == 1
+
+
 def test_a_busy_sqlite_file_is_a_transient_error(sqlite, monkeypatch):
     monkeypatch.setattr("queue_pipeline.transport.database.database.TRIES", 2)
     setting = sqlite.url + "?timeout=0.01"

@@ -87,6 +87,8 @@ def environment(folder: Path, token: str, given: Mapping[str, str] | None = None
         "SPARK_HOME": str(HOME),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
+        # Java's own temporary files: what clients upload to the Connect server.
+        "SPARK_SUBMIT_OPTS": f'"-Djava.io.tmpdir={folder / "local"}"',
         "SPARK_LOCAL_IP": HOST,
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
