@@ -11,6 +11,7 @@ from queue_pipeline.cli.parameters import POSITIVE, queue_argument
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport.messages import ReceivedMessage, TransactionMode
+from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.receive import Received
 
 _ASIDE = {
@@ -60,7 +61,8 @@ def _write(session: Session, batch: Received) -> None:
         return
     for message in batch:
         write_message(message.row_version, message.id, message.headers, message.body, full=True)
-    aside = [f"{getattr(batch, field):,} {words}" for field, words in _ASIDE.items() if getattr(batch, field)]
+    words = {**_ASIDE, **({"poisoned": "failed in place"} if is_nginn(batch.queue) else {})}
+    aside = [f"{getattr(batch, field):,} {told}" for field, told in words.items() if getattr(batch, field)]
     summary = f"received {count_of(len(batch), 'message')} from {batch.queue}"
     write_lines(f"{summary} ({', '.join(aside)})" if aside else summary)
 

@@ -18,6 +18,7 @@ from queue_pipeline.processing.recoverability import Step
 from queue_pipeline.processing.recovery import Attempted
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.status import QueueStatus
 
 LONGEST_ERROR = 300
@@ -112,8 +113,12 @@ def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, 
                 yield logging.WARNING, f"{counted(delayed)} failed and will be tried again later: {told}"
             if failed:
                 ids = ", ".join(ids_of(failed[:FEW_IDS])) + (", …" if len(failed) > FEW_IDS else "")
-                yield logging.ERROR, f"{counted(len(failed))} moved to {pipeline.error_queue} ({ids}): {told}"
+                yield logging.ERROR, f"{counted(len(failed))} moved to {pipeline.failed_in} ({ids}): {told}"
     for report in attempted.reports:
+        if attempted.failure is None:
+            refused = [Refusal(one.message_id or one.id, one.error_type, one.error) for one in report.failed]
+            for line in few_of_each(refused):
+                yield logging.ERROR, f"refused and moved to {pipeline.failed_in}: {line}"
         yield logging.INFO, sentence(report)
 
 

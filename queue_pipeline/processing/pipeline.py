@@ -216,6 +216,11 @@ class QueuePipeline(BaseModel):
         return self.endpoint or endpoint_of(self.input_queue)
 
     @property
+    def failed_in(self) -> str:
+        """Where messages are that failed: in the error queue, or, of an NGinn queue, in that queue itself."""
+        return f"the failed ones of {self.input_queue}" if is_endpoint(self.input_queue) else self.error_queue
+
+    @property
     def queues(self) -> tuple[str, ...]:
         """Every queue that the pipeline touches, the input first."""
         named = (self.input_queue, *(output.queue for output in self.output_queues), self.error_queue, self.audit_queue)

@@ -21,6 +21,7 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
 )
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, ReceivedMessage, from_row
+from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.send import Sender, Shipment
 
 LONGEST_EXCEPTION_MESSAGE = 16_384
@@ -115,6 +116,14 @@ class Forwarder:
 
         A message that is refused when it is alone goes to the error queue, with the refusal as its reason.
         """
+        refused: list[Refusal] = []
+        try:
+            return self._send_on(own, keys, take, refused)
+        finally:
+            for line in few_of_each(refused):
+                logger.error("%s: not taken by their destination and moved to %s: %s", own, self._error_queue, line)
+
+    def _send_on(self, own: QueueTable, keys: Sequence[Any], take: Take, refused: list[Refusal]) -> int:
         try:
             return self._database.run(lambda transaction: self.forward_all(transaction, own, take(transaction, keys)))
         except QueuePipelineError as error:
@@ -122,8 +131,12 @@ class Forwarder:
                 raise
             refusal = error
         if len(keys) > 1:
-            return sum(self.send_on(own, [key], take) for key in keys)
-        return self._database.run(lambda transaction: self._refuse(transaction, own, take(transaction, keys), refusal))
+            return sum(self._send_on(own, [key], take, refused) for key in keys)
+        failed = self._database.run(
+            lambda transaction: self._refuse(transaction, own, take(transaction, keys), refusal)
+        )
+        refused += [Refusal(message.message_id, type(refusal).__name__, str(refusal)) for message in failed]
+        return len(failed)
 
     def from_queue(self, queue: QueueTable) -> Take:
         """Takes messages out of a queue by their row versions."""
@@ -157,12 +170,12 @@ class Forwarder:
         own: QueueTable,
         messages: Sequence[ReceivedMessage],
         refusal: QueuePipelineError,
-    ) -> int:
+    ) -> Sequence[ReceivedMessage]:
         for message in messages:
             destination = self.destination(own, message.headers) or own.canonical
             message.headers.pop(wire.FORWARD_DESTINATION, None)
             self._fail(transaction, destination, message, refusal)
-        return len(messages)
+        return messages
 
     def _fail(
         self, transaction: Transaction, destination: str, message: ReceivedMessage, error: QueuePipelineError

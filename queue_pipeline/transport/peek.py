@@ -65,7 +65,7 @@ def _shown_in_place(queue: QueueTable, row: Any, settings: NGinnSettings) -> Sho
     *values, now = row
     stored = StoredRow(*values)
     found = sort_rows([Looked(stored.id, "", stored.headers, stored.text, now)], queue, None)
-    headers = None if found.unreadable else message_headers(queue.canonical, stored, settings)
+    headers = None if found.refused else message_headers(queue.canonical, stored, settings)
     body = (stored.text or "").encode()
     return Shown(row_id(queue.canonical, stored), stored.id, bool(found.expired), headers, stored.headers or "", body)
 

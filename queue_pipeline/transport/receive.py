@@ -20,6 +20,7 @@ from queue_pipeline.transport.forwarding import Forwarder, Leaving, is_refusal, 
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode, from_row
 from queue_pipeline.transport.nginn.receiving import NGinnReceiver
 from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.send import Sender
 
 if TYPE_CHECKING:
@@ -156,24 +157,29 @@ class Receiver:
             if not rows:
                 return
             elsewhere: list[ReceivedMessage] = []
+            poison: list[Refusal] = []
             for row in sorted(rows, key=lambda row: row[1]):
-                self._sort(transaction, batch, row, elsewhere)
+                self._sort(transaction, batch, row, elsewhere, poison)
+            batch.poisoned += len(poison)
+            for line in few_of_each(poison):
+                logger.error("queue %s: moved to the error queue unchanged: %s", batch.queue, line)
             leaving += [message.row_version for message in elsewhere]
             batch.forwarded += self._forwarder.forward_all(transaction, batch.queue, elsewhere)
 
-    def _sort(self, transaction: Transaction, batch: Received, row: Any, elsewhere: list[ReceivedMessage]) -> None:
+    def _sort(
+        self,
+        transaction: Transaction,
+        batch: Received,
+        row: Any,
+        elsewhere: list[ReceivedMessage],
+        poison: list[Refusal],
+    ) -> None:
         row_id, row_version, expires, now, header_text, body, correlation_id, reply_to = row
         try:
             message = from_row(row_id, row_version, header_text, body, correlation_id, reply_to)
         except ValueError as error:
-            logger.error(
-                "queue %s: message %s has unreadable headers (%s); moved to the error queue as it is",
-                batch.queue,
-                row_id,
-                error,
-            )
             self._forwarder.dead_letter(transaction, str(row_id), header_text, body)
-            batch.poisoned += 1
+            poison.append(Refusal(str(row_id), "unreadable headers", str(error)))
             return
         if expires is not None and expires <= now:
             batch.expired += 1

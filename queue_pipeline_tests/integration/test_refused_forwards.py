@@ -185,3 +185,13 @@ def test_a_queue_that_is_locked_is_no_refusal(postgresql):
                 pass
         assert (transport.peek("orders"), transport.peek("error")) == (4, 0)
         assert transport.claim("orders", "me", 100).forwarded == 3
+
+
+def test_refusals_are_logged_in_one_line_per_cause(transport, backend, caplog):
+    transport.install("billing")
+    raise_obstacle(backend, transport, "no queue")
+    transport.send("orders", [new_message(str(n), headers=for_billing(transport)) for n in range(5)])
+    assert transport.claim("orders", "me", 100) is None
+    (told,) = [record.message for record in caplog.records if "not taken by their destination" in record.message]
+    first = transport.show("error")[0].headers[wire.MESSAGE_ID]
+    assert "5 messages, DatabaseError: " in told and f"{first}: queue " in told and told.endswith("; and 2 more")

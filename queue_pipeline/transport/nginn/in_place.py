@@ -28,6 +28,7 @@ from queue_pipeline.transport.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, Sequences, numbered
 from queue_pipeline.transport.nginn.sorting import Looked, Sorted, is_foreign, sort_rows
 from queue_pipeline.transport.nginn.text import LONGEST_HEADERS, decode_headers
+from queue_pipeline.transport.refusals import Refusal, few_of_each
 
 DEFAULT_ORDER = ("retry_time", "id")
 FIFO_ORDER = ("id",)
@@ -87,21 +88,24 @@ class Incoming:
         """
         found = sort_rows(rows, queue, self._book)
         leaving += [*found.foreign, *found.control]
-        for row, problem in found.unreadable:
-            logger.error("queue %s: message %s is %s; moved to the failed ones", queue, row, problem)
-            refuse(row, problem)
+        unreadable, foreign, found.foreign = len(found.refused), found.foreign, []
         finished = list(found.expired)
-        foreign, found.foreign = found.foreign, []
         for row in foreign:
             trouble = self._forward(transaction, self._message(transaction, queue, row))
             if trouble is None:
                 finished.append(row)
                 found.foreign.append(row)
             else:
-                refuse(row, trouble)
+                found.refused.append((row, trouble))
         for row in found.control:
             trouble = self._control.handle(transaction, queue, self._message(transaction, queue, row))
-            finished.append(row) if trouble is None else refuse(row, trouble)
+            finished.append(row) if trouble is None else found.refused.append((row, trouble))
+        for row, problem in found.refused:
+            refuse(row, problem)
+        causes = ("unreadable" if at < unreadable else "not sent on" for at in range(len(found.refused)))
+        told = (Refusal(str(row), cause, problem) for (row, problem), cause in zip(found.refused, causes, strict=True))
+        for line in few_of_each(told):
+            logger.error("queue %s: moved to its failed ones: %s", queue, line)
         done(finished)
         if self._book.nginn.sequences and found.in_sequence:
             waiting = set(self.sequences.admit(transaction, numbered(found.in_sequence)))
@@ -115,7 +119,7 @@ class Incoming:
 
         One whose destination refuses it has failed.
         """
-        fail, sent = self._statement("row_fail", queue), 0
+        fail, sent, refused = self._statement("row_fail", queue), 0, list[Refusal]()
         for row in rows:
             try:
                 sent += self._database.run(functools.partial(self._send_alone, queue=queue, row=row))
@@ -123,8 +127,10 @@ class Incoming:
                 if not is_refusal(error):
                     raise
                 values = {"error": str(error)[:LONGEST_ERROR], "row_version": row}
-                logger.error("queue %s: message %s could not be sent on and has failed: %s", queue, row, error)
                 self._database.run(functools.partial(_count, command=fail, values=values))
+                refused.append(Refusal(str(row), type(error).__name__, str(error)))
+        for line in few_of_each(refused):
+            logger.error("queue %s: could not be sent on and failed: %s", queue, line)
         return sent
 
     def _send_alone(self, transaction: Transaction, queue: QueueTable, row: int) -> int:

@@ -33,7 +33,7 @@ class NGinnReceiver:
     def take(
         self, transaction: Transaction, queue: QueueTable, max_messages: int, leaving: Leaving
     ) -> tuple[list[ReceivedMessage], int, int, int]:
-        """The next messages, and how many expired, were forwarded or cannot be read, until there is something."""
+        """The next messages, and how many expired, were forwarded or have failed, until there is something."""
         expired = forwarded = poisoned = 0
         command = self._database.dialect.statement("nginn/queue.receive", queue=queue, order=self._incoming.order)
         refuse, postpone = self._statement("row_refuse", queue), self._statement("row_postpone", queue)
@@ -58,7 +58,7 @@ class NGinnReceiver:
                 lambda row: transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, row_version=row),
             )
             expired, forwarded = expired + len(found.expired), forwarded + len(found.foreign)
-            poisoned += len(found.unreadable)
+            poisoned += len(found.refused)
             if found.kept:
                 self._count_sequences(transaction, queue, found.in_sequence, found.kept)
                 messages = [received(queue.canonical, stored[row], self._book.nginn) for row in found.kept]

@@ -29,7 +29,8 @@ class Sorted:
 
     kept: list[int] = field(default_factory=list)
     expired: list[int] = field(default_factory=list)
-    unreadable: list[tuple[int, str]] = field(default_factory=list)
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    """Those that have failed, and why: they cannot be read, or not be sent on."""
     foreign: list[int] = field(default_factory=list)
     control: list[int] = field(default_factory=list)
     in_sequence: dict[int, dict[str, str]] = field(default_factory=dict)
@@ -45,7 +46,7 @@ def sort_rows(rows: Iterable[Looked], queue: QueueTable, book: AddressBook | Non
                 raise ValueError("msg_text is NULL")
             headers = decode_headers(row.headers)
         except ValueError as error:
-            found.unreadable.append((row.id, f"unreadable: {error}; the .NET reader would stop at this message"))
+            found.refused.append((row.id, f"unreadable: {error}; the .NET reader would stop at this message"))
             continue
         if _is_over(headers.get(wire.NGINN_TIME_TO_LIVE), row.now):
             found.expired.append(row.id)

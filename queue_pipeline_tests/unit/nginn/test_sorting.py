@@ -21,7 +21,7 @@ def book():
 def sort(book):
     def sort(text="{}", headers="", endpoint="sql://db/Orders", now=NOW):
         found = sort_rows([Looked(1, endpoint, headers, text, now)], book.resolve("sql://db/Orders"), book)
-        (kind,) = (name for name in ("kept", "expired", "unreadable", "foreign", "control") if getattr(found, name))
+        (kind,) = (name for name in ("kept", "expired", "refused", "foreign", "control") if getattr(found, name))
         return kind
 
     return sort
@@ -33,8 +33,8 @@ def sort(book):
         ({}, "kept"),
         ({"text": ""}, "kept"),
         ({"headers": None}, "kept"),
-        ({"text": None}, "unreadable"),
-        ({"headers": "a=b=c"}, "unreadable"),
+        ({"text": None}, "refused"),
+        ({"headers": "a=b=c"}, "refused"),
         ({"endpoint": "sql://db/Other"}, "foreign"),
         ({"endpoint": "http://server"}, "foreign"),
         ({"endpoint": ""}, "kept"),
@@ -43,7 +43,7 @@ def sort(book):
         ({"text": PING, "endpoint": "sql://db/Other"}, "foreign"),
         ({"text": PING, "headers": "_NG-TTL=2001-01-01 00:00:00"}, "expired"),
         ({"headers": "_NG-TTL=2001-01-01 00:00:00", "endpoint": "sql://db/Other"}, "expired"),
-        ({"headers": "_NG-TTL=2001-01-01 00:00:00|bad"}, "unreadable"),
+        ({"headers": "_NG-TTL=2001-01-01 00:00:00|bad"}, "refused"),
     ],
 )
 def test_what_is_to_be_done_with_a_row(sort, row, kind):
@@ -80,4 +80,4 @@ def test_only_kept_messages_belong_to_a_sequence(book):
 
 def test_an_error_says_that_others_would_stop_here(book):
     found = sort_rows([Looked(7, "", "", None, NOW)], book.resolve("sql://db/Orders"), book)
-    assert found.unreadable == [(7, "unreadable: msg_text is NULL; the .NET reader would stop at this message")]
+    assert found.refused == [(7, "unreadable: msg_text is NULL; the .NET reader would stop at this message")]
