@@ -4,14 +4,13 @@ import itertools
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.processing.executors.part_report import QUANTILES, PartReport, outside, read_part, row_ranges
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claimed_columns import SCHEMA as READ
+from queue_pipeline.transport.claimed_columns import from_rows
 
 FIRST = datetime(2026, 2, 3, 4, 5, 6, 7, UTC)
 versions = st.lists(st.integers(-5, 30) | st.sampled_from([2**62, 2**62 + 1, 2**63 - 1]), max_size=30)
@@ -63,10 +62,7 @@ def test_results_across_the_border_of_two_parts_are_of_known_messages(parts, num
 
 
 def part(*rows):
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(READ)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, kind.type) for column, kind in zip(columns, READ, strict=True)], schema=READ
-    )
+    return from_rows(rows)
 
 
 def row(number, sent=None, text=None):
