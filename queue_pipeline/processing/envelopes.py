@@ -74,7 +74,7 @@ def _split(rows: Table, column: str, into: dict[str, list[Table]]) -> None:
 
 
 def _publications(rows: Table, event: str, sending: Sending) -> list[ReadyMessages]:
-    """Events as messages: the same ids, headers and bodies for each subscriber."""
+    """Events as messages: the same ids, headers and bodies for each subscriber, but for where answers go."""
     publication = sending.events[event]
     declared = replace(
         sending,
@@ -83,8 +83,14 @@ def _publications(rows: Table, event: str, sending: Sending) -> list[ReadyMessag
         times_to_live={},
     )
     rows = rows.combine_chunks()
-    messages = _messages(rows, _result_ids(rows, event, sending), event, False, declared)
-    return [replace(messages, destination=subscriber) for subscriber in publication.subscribers]
+    ids, made = _result_ids(rows, event, sending), dict[str | None, ReadyMessages]()
+    for reply_to in map(sending.reply_to_for, publication.subscribers):
+        if reply_to not in made:
+            made[reply_to] = _messages(rows, ids, event, False, declared, reply_to)
+    return [
+        replace(made[sending.reply_to_for(subscriber)], destination=subscriber)
+        for subscriber in publication.subscribers
+    ]
 
 
 def _envelopes(rows: Table, queue: str, sending: Sending) -> list[ReadyMessages]:
@@ -98,7 +104,8 @@ def _envelopes(rows: Table, queue: str, sending: Sending) -> list[ReadyMessages]
     for part, delayed in parts:
         if part.num_rows:
             own, ids = ids[: part.num_rows], ids[part.num_rows :]
-            ready.append(_messages(part.combine_chunks(), own, queue, delayed, sending))
+            reply_to = sending.reply_to_for(queue)
+            ready.append(_messages(part.combine_chunks(), own, queue, delayed, sending, reply_to))
     return ready
 
 
@@ -110,7 +117,9 @@ def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
     return result_ids(ids.to_pylist(), sending.pipeline, queue, numbers)
 
 
-def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, sending: Sending) -> ReadyMessages:
+def _messages(
+    rows: Table, message_ids: list[str], queue: str, delayed: bool, sending: Sending, reply_to: str | None
+) -> ReadyMessages:
     """The messages of one queue."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     milliseconds = _milliseconds(columns, queue, delayed, sending)
@@ -131,7 +140,7 @@ def _messages(rows: Table, message_ids: list[str], queue: str, delayed: bool, se
             wire.ORIGINATING_ENDPOINT: sending.endpoint,
             wire.ORIGINATING_MACHINE: wire.machine_name(),
             wire.ORIGINATING_HOST_ID: wire.host_id(),
-            wire.REPLY_TO_ADDRESS: sending.reply_to_for(queue),
+            wire.REPLY_TO_ADDRESS: reply_to,
         }
     )
     texts: list[str] = headers.to_pylist()

@@ -187,6 +187,19 @@ def test_an_event_becomes_the_same_message_for_each_subscriber():
     assert (headers[wire.MESSAGE_INTENT], headers[wire.ENCLOSED_MESSAGE_TYPES]) == ("Publish", "Shop.A;Shop.I")
 
 
+def test_an_nginn_subscriber_is_told_that_an_nginn_publisher_sent_an_event():
+    """It needs a sender that it can read; one of NServiceBus's could not answer there."""
+    known = {"Shop.A": Publication("Shop.A", ["one", "sql://db/Two", "sql://db/Three"])}
+    own = Sending("orders", "Orders", "sql://db/Orders", {}, now=NOW, events=known)
+    ready = envelopes(sort_outcomes(related((message(), publish()))).sends, own)
+    assert {each.destination: json.loads(each.headers[0]).get(wire.REPLY_TO_ADDRESS) for each in ready} == {
+        "one": None,
+        "sql://db/Two": "sql://db/Orders",
+        "sql://db/Three": "sql://db/Orders",
+    }
+    assert len({each.ids[0] for each in ready}) == 1
+
+
 def test_a_queue_and_an_event_of_one_name_are_two_things():
     known = {"billing": Publication("billing", ["one"])}
     ready = sent((message(), send("billing"), publish("billing")), events=known)
