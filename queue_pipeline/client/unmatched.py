@@ -6,6 +6,7 @@ from queue_pipeline.client.pending import Ending
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.error_message import Failure
 from queue_pipeline.transport.messages import ReceivedMessage
+from queue_pipeline.transport.stack_frames import frame_of, trace_at
 
 LATE = "LateReply"
 UNMATCHED = "UnmatchedReply"
@@ -17,13 +18,14 @@ def why_unmatched(message: ReceivedMessage, queue: str, ending: Ending | None) -
     subject = f"reply {message.message_id} in {queue}"
     data = {"Message ID": message.message_id, "Transport message ID": message.id}
     if not correlation_id:
-        return Failure(UNMATCHED, f"{subject} has no correlation id, so that nobody knows what it answers", data=data)
-    if ending is None:
-        return Failure(
-            UNMATCHED,
+        kind, why = UNMATCHED, f"{subject} has no correlation id, so that nobody knows what it answers"
+    elif ending is None:
+        kind = UNMATCHED
+        why = (
             f"{subject} answers {correlation_id}, which is no request in flight of this client; if another process "
-            "uses the same callback queue, give each a discriminator of its own",
-            data=data,
+            "uses the same callback queue, give each a discriminator of its own"
         )
-    kind = LATE if ending is Ending.TIMED_OUT else UNMATCHED
-    return Failure(kind, f"{subject} answers request {correlation_id}, which {ending.value}", data=data)
+    else:
+        kind = LATE if ending is Ending.TIMED_OUT else UNMATCHED
+        why = f"{subject} answers request {correlation_id}, which {ending.value}"
+    return Failure(kind, why, trace_at(kind, why, [frame_of(why_unmatched)]), data=data)

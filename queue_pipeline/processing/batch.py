@@ -87,8 +87,8 @@ class BatchProcessor:
         mode, started, clock = self._pipeline.transaction_mode, datetime.now(UTC), Clock()
         results = self._transformer.transform(batch, sending)
         transformed = clock.lap()
-        reasons = reasons_of(results.failures)
-        refused = pc.is_in(batch.messages["id"], pa.array(list(reasons), pa.string()))
+        reasons = reasons_of(results.failures, self._context.place)
+        refused = pc.is_in(batch.messages["row_version"], pa.array(list(reasons), pa.int64()))
         errors = self._context.copies(batch.messages.filter(refused), reasons)
         done = batch.messages.filter(pc.invert(refused))
         ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]
@@ -116,11 +116,10 @@ class BatchProcessor:
 
     def give_up_unread(self, claim: Claim, failure: Failure) -> BatchReport:
         """End a batch of one message that cannot be read: the database moves it to the error queue as it is."""
-        clock, row = (
-            Clock(),
-            Unreadable(claim.first_row_version, f"row version {claim.first_row_version}", failure.message),
+        clock, version = Clock(), claim.first_row_version
+        batch = ClaimedBatch(
+            claim, SCHEMA.empty_table(), [Unreadable(version, f"row version {version}", failure.message)]
         )
-        batch = ClaimedBatch(claim, SCHEMA.empty_table(), [row])
         self._complete(batch, ())
         return driver_report(batch, FailedCopies((), (), 0), clock)
 

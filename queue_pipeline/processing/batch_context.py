@@ -17,6 +17,7 @@ from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.stack_frames import frame_of
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline.transport.user_tables import TableRows
 
@@ -32,6 +33,8 @@ class BatchContext:
     def __init__(self, pipeline: QueuePipeline, transport: QueueTransport) -> None:
         self.pipeline = pipeline
         self.transport = transport
+        self.place = frame_of(pipeline.transform)
+        """The transform, as a frame: messages that it refuses failed there."""
 
     def sending(self) -> Sending:
         """What all results of a batch that begins now have in common."""
@@ -69,7 +72,7 @@ class BatchContext:
             subscribers = (*subscribers, *others)
         return Publication(event.enclosed_types, subscribers, event.content_type)
 
-    def copies(self, messages: Table, reasons: Mapping[str, Failure], retry: Retry = lambda _: None) -> FailedCopies:
+    def copies(self, messages: Table, reasons: Mapping[int, Failure], retry: Retry = lambda _: None) -> FailedCopies:
         """What is written for messages that failed, each for its own reason."""
         queue = self.transport.resolve(self.pipeline.input_queue)
         if is_nginn(queue) and self.pipeline.transaction_mode is not TransactionMode.UNRELIABLE:

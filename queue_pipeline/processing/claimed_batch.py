@@ -208,8 +208,8 @@ def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, lis
     bad = sorted(parsed.problems)
     rows = messages.select(["id", "row_version"]).take(pa.array(bad, pa.int64())).to_pylist()
     refused = [
-        Failed(row["id"], parsed.problems[at].error_type, parsed.problems[at].text, row["row_version"])
-        for at, row in zip(bad, rows, strict=True)
+        Failed(row["id"], problem.error_type, problem.text, row["row_version"], problem.stack_trace)
+        for row, problem in ((row, parsed.problems[at]) for at, row in zip(bad, rows, strict=True))
     ]
     kept = [at for at in range(messages.num_rows) if at not in parsed.problems]
     return with_payload.take(pa.array(kept, pa.int64())), refused

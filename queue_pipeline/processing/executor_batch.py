@@ -12,7 +12,7 @@ from queue_pipeline.processing.claimed_batch import read_rows
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executors.confirmations import Confirming
 from queue_pipeline.processing.executors.staging import Executors
-from queue_pipeline.processing.failed_copies import reasons_for
+from queue_pipeline.processing.failed_copies import reasons_of
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.outbox import Pile
@@ -40,7 +40,7 @@ class ExecutorBatches:
         results = self._executors.stage(claim, sending)
         failed = [one.row_version for one in results.failures]
         refused = read_rows(transport.claim_reader, claim, failed)
-        errors = self._context.copies(refused, reasons_for(refused, results.failures))
+        errors = self._context.copies(refused, reasons_of(results.failures, self._context.place))
         piles = [*results.piles, *self._confirmed(claim, failed, started)]
         ready = [*errors.ready, *self._acknowledged(claim, failed)]
         transformed = clock.lap()

@@ -15,11 +15,12 @@ from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.error_message import Failure, error_message
 from queue_pipeline.transport.nginn.in_place import Mark
 from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.stack_frames import Frame, trace_at
 
 SHORTEST_TRACE = 2_048
 MOST_TRACES = 16 * 1024 * 1024
 """Characters of stack traces that a batch writes at most, unless it is many messages: each says the same."""
-_COLUMNS = ["id", "message_id", "message_type", "headers", "body"]
+_COLUMNS = ["id", "row_version", "message_id", "message_type", "headers", "body"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +65,18 @@ def failed_copies(
     receiver: Receiver,
     address: str,
     messages: Table,
-    reasons: Mapping[str, Failure],
+    reasons: Mapping[int, Failure],
     now: datetime,
     retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
 ) -> FailedCopies:
-    """The copies of messages, each with its own reason by its row's id; `retry` says which of them are tried again.
+    """The copies of messages, each with its own reason by row version; `retry` says which of them are tried again.
 
     They are columns and not operations: two messages may carry one id, and each of them has to arrive.
     """
     errors, later = _Columns(), _Columns()
     failed: list[FailedMessage] = []
     for row in messages.select(_COLUMNS).to_pylist():
-        reason = reasons[row["id"]]
+        reason = reasons[row["row_version"]]
         headers = wire.decode(row["headers"])
         headers.pop(wire.FORWARD_DESTINATION, None)
         again = retry(headers)
@@ -99,14 +100,14 @@ def failed_copies(
 
 def failed_in_place(
     messages: Table,
-    reasons: Mapping[str, Failure],
+    reasons: Mapping[int, Failure],
     retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
 ) -> FailedCopies:
     """What becomes of messages of an NGinn queue: each stays where it is, to be tried again or as a failed one."""
     marks: list[Mark] = []
     failed: list[FailedMessage] = []
     for row in messages.select(["id", "row_version", "message_id", "message_type", "headers"]).to_pylist():
-        reason = reasons[row["id"]]
+        reason = reasons[row["row_version"]]
         again = retry(wire.decode(row["headers"]))
         told = reason.stack_trace or f"{reason.error_type}: {reason.message}"
         milliseconds = None if again is None else round(again.delay.total_seconds() * 1000)
@@ -118,25 +119,23 @@ def failed_in_place(
     return FailedCopies((), failed, len(marks) - len(failed), marks)
 
 
-def reasons_of(failures: Iterable[Failed]) -> dict[str, Failure]:
-    """Why messages failed, by the ids of their rows."""
-    return {one.id: Failure(one.error_type, one.error) for one in failures}
+def reasons_of(failures: Iterable[Failed], place: Frame) -> dict[int, Failure]:
+    """Why messages failed, by row version: two rows may have one id. `place` is what refused those that name none."""
+    return {
+        one.row_version: Failure(
+            one.error_type, one.error, one.stack_trace or trace_at(one.error_type, one.error, [place])
+        )
+        for one in failures
+    }
 
 
-def reasons_for(messages: Table, failures: Iterable[Failed]) -> dict[str, Failure]:
-    """The same for messages that were read by their row versions: an id that a transform returned may be any text."""
-    known = {one.row_version: Failure(one.error_type, one.error) for one in failures}
-    columns = (messages[name].to_pylist() for name in ("id", "row_version"))
-    return {id_: known[version] for id_, version in zip(*columns, strict=True)}
-
-
-def same_reason(messages: Table, failure: Failure) -> dict[str, Failure]:
+def same_reason(messages: Table, failure: Failure) -> dict[int, Failure]:
     """One reason for all of them; of many, each gets a shorter stack trace, cut at the end of a line."""
     longest = max(SHORTEST_TRACE, MOST_TRACES // max(1, messages.num_rows))
     trace = failure.stack_trace
     if len(trace) > longest:
         trace = trace[:longest].rpartition("\n")[0]
-    return dict.fromkeys(messages["id"].to_pylist(), replace(failure, stack_trace=trace))
+    return dict.fromkeys(messages["row_version"].to_pylist(), replace(failure, stack_trace=trace))
 
 
 def ids_of(failed: Iterable[FailedMessage]) -> list[str]:

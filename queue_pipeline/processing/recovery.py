@@ -114,12 +114,12 @@ class Recovery:
 
     def attempt(self, claim: Claim) -> Attempted:
         """Try a batch. What it raises was no message's fault: the claim is still held, and is to be released."""
-        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
-            return self._attempt_unreliable(claim)
         if claim.failures and (told := self._see_to_abandoned(claim)):
             return told
         # Before it is read: a message may be too much for the process that reads it.
         self._transport.claims.begin(claim)
+        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+            return self._attempt_unreliable(claim)
         batch = None
         try:
             batch = None if self.processor.goes_to_executors else self.processor.read(claim)

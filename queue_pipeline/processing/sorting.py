@@ -51,6 +51,8 @@ class Failed:
     error_type: str
     error: str
     row_version: int = 0
+    stack_trace: str = ""
+    """Where it was refused, as .NET prints it; empty for the transform, which is known elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

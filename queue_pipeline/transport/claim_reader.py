@@ -10,7 +10,7 @@ from queue_pipeline.transport.claim import Claim, partly_lost
 from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, MessageTooLargeError
 from queue_pipeline.transport.nginn.reading import read_in_place
 from queue_pipeline.transport.nginn.rows import is_nginn
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PART_MESSAGES = 10_000
 DEFAULT_PART_BYTES = 8 * 1024 * 1024
+LARGEST_MESSAGE = 256 * 1024 * 1024
+"""Bytes of headers and body that a pipeline reads; a message is in memory several times, here and in Spark."""
 
 
 class Part(NamedTuple):
@@ -72,9 +74,14 @@ class ClaimReader:
             yield self.read_part(claim, part, body=body)
 
     def read_part(self, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
-        """One part as one record batch; fewer messages than it was cut to mean that others have them by now."""
+        """One part as one record batch; fewer messages than it was cut to mean that others have them by now.
+
+        Raises MessageTooLargeError where it holds a message that no pipeline reads.
+        """
         from queue_pipeline.transport.claimed_columns import from_rows
 
+        if body and part.bytes > LARGEST_MESSAGE:
+            raise too_large(claim, part)
         tables = self._store.tables(claim)
         values = {"claim_id": claim.claim_id, "first": part.first_row_version, "last": part.last_row_version}
 
@@ -88,3 +95,12 @@ class ClaimReader:
         if len(rows) != part.messages:
             raise partly_lost(claim)
         return from_rows(rows)
+
+
+def too_large(claim: Claim, part: Part) -> MessageTooLargeError:
+    """The error of a part with a message that is not read."""
+    which = "row version" if part.messages == 1 else f"{part.messages:,} messages from row version"
+    return MessageTooLargeError(
+        f"queue {claim.queue}: {which} {part.first_row_version}: {part.bytes:,} bytes of headers and body; a pipeline "
+        f"reads messages of at most {LARGEST_MESSAGE:,}: send a reference to what is larger, and not the thing itself"
+    )

@@ -21,12 +21,15 @@ SCHEMA = pa.schema(_FIELDS)
 
 
 def from_rows(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """The rows of the section `read`: the columns of a message, and the two of version 1."""
+    """The rows of the section `read`: the columns of a message, and the two of version 1.
+
+    A text that is not Unicode makes its own row unreadable, and no other.
+    """
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * (len(SCHEMA) + 2)
     *columns, correlation_ids, reply_to_addresses = columns
     if any(correlation_ids) or any(reply_to_addresses):
         columns[2] = list(map(_whole, columns[2], correlation_ids, reply_to_addresses))
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    arrays = [_array(column, field) for column, field in zip(columns, SCHEMA, strict=True)]
     # SQL Server's drivers write ids in upper case; one message has one id, however it was received.
     arrays[0] = pc.utf8_lower(arrays[0])
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -42,3 +45,23 @@ def _whole(text: str, correlation_id: str | None, reply_to_address: str | None) 
         return text if whole == headers else wire.encode(whole)
     except ValueError:
         return text
+
+
+def _array(column: Sequence[Any], field: pa.Field[Any]) -> Any:
+    try:
+        return pa.array(column, field.type)
+    except UnicodeEncodeError:
+        change = _headers if field.name == "headers" else _replaced
+        return pa.array([value and change(value) for value in column], field.type)
+
+
+def _headers(text: str) -> str:
+    try:
+        wire.check_unicode(text, "headers")
+    except ValueError as error:
+        return f"{wire.UNREADABLE}{error}"
+    return text
+
+
+def _replaced(text: str) -> str:
+    return text.encode(errors="replace").decode()

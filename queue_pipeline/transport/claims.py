@@ -379,11 +379,10 @@ class Claims:
     def _move_dead_letters(self, transaction: Transaction, claim: Claim, row_versions: Sequence[int]) -> int:
         """Returns how many there were."""
         tables, moved = self._store.tables(claim), 0
-        read, drop = (self._store.statement(tables, name) for name in ("read", "drop_one"))
+        drop = self._store.statement(tables, "drop_one")
         for row_version in row_versions:
-            for row in transaction.rows(read, claim_id=claim.claim_id, first=row_version, last=row_version):
-                self._forwarder.dead_letter(transaction, str(row[0]), row[2], row[3])
-                moved += transaction.count(drop, claim_id=claim.claim_id, row_version=row_version)
+            self._forwarder.dead_letter_claimed(transaction, tables, claim, row_version)
+            moved += transaction.count(drop, claim_id=claim.claim_id, row_version=row_version)
         return moved
 
     def _take_new(

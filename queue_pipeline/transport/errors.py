@@ -27,6 +27,10 @@ class InvalidMessageError(QueuePipelineError):
     exit_code = 2
 
 
+class MessageTooLargeError(QueuePipelineError):
+    """A message that is larger than a pipeline reads; it goes to the error queue as it is."""
+
+
 class QueueNotFoundError(QueuePipelineError):
     """A queue's table does not exist."""
 

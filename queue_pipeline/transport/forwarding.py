@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.addressing import AddressBook, QueueTable
+from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
+from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
@@ -152,8 +153,18 @@ class Forwarder:
         queue = self._book.resolve(self._error_queue)
         names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
         command = dialect.statement(f"{queue.layout}/queue.dead_letter", queue=queue, **names)
-        values = {"id": row_id, "headers": header_text or "", "body": bytes(body or b"")}
+        values = {"id": row_id, "headers": dialect.as_read(header_text or ""), "body": bytes(body or b"")}
         transaction.execute(command, body_is_null=1 if body is None else 0, **values)
+
+    def dead_letter_claimed(
+        self, transaction: Transaction, tables: ClaimTables, claim: Claim, row_version: int
+    ) -> None:
+        """Have the database copy a claimed row into the error queue: it need not be readable here, however large."""
+        dialect, queue = self._database.dialect, self._book.resolve(self._error_queue)
+        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
+        name = f"{tables.queue.layout}/claimed.dead_letter"
+        command = dialect.statement(name, queue=queue, claimed=tables.claimed, **names)
+        transaction.execute(command, claim_id=claim.claim_id, row_version=row_version)
 
     def _find(self, transaction: Transaction, destination: str) -> QueueTable | QueuePipelineError:
         """The table of a destination, or what is wrong with it."""

@@ -84,6 +84,10 @@ MARKER_INTERFACES: Final = frozenset({"NServiceBus.IMessage", "NServiceBus.IComm
 RESERVED_PREFIXES: Final = ("NServiceBus.", "ServiceControl.", "$.diagnostics.")
 """Headers that the platform fills in; those of a program's own have other names."""
 
+UNREADABLE: Final = "\x00"
+"""How a text begins that stands in place of headers which no JSON text can be made of; the reason follows."""
+_SHOWN_NAME: Final = 60
+
 _quote: Final = json.encoder.encode_basestring
 _TIMESTAMP_LENGTH: Final = 28
 _NEEDS_ESCAPE = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
@@ -148,6 +152,9 @@ def decode(text: str | None) -> dict[str, str]:
     """The headers of a stored row; null values count as absent. Raises ValueError when it is no flat JSON object."""
     if not text:
         return {}
+    if text.startswith(UNREADABLE):
+        raise ValueError(text.removeprefix(UNREADABLE) or "headers begin with a NUL character")
+    check_unicode(text, "headers")
     try:
         parsed = json.loads(text)
     except RecursionError:
@@ -156,7 +163,7 @@ def decode(text: str | None) -> dict[str, str]:
         raise ValueError(f"headers are a JSON {type(parsed).__name__}, not an object")
     for name, value in parsed.items():
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"header {name!r} is a JSON {type(value).__name__}, not a string")
+            raise ValueError(f"header {name[:_SHOWN_NAME]!r} is a JSON {type(value).__name__}, not a string")
     return {name: value for name, value in parsed.items() if value is not None}
 
 
@@ -166,6 +173,18 @@ def add_columns(headers: dict[str, str], correlation_id: str | None, reply_to_ad
         if value and not headers.get(name):
             headers[name] = value
     return headers
+
+
+def check_unicode(text: str, what: str) -> None:
+    """Refuse a stored text that is none; drivers hand over half a surrogate pair, or a byte, in its place."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{what} are not Unicode: half a surrogate pair, or bytes that are not UTF-8, at character {error.start}"
+        ) from None
 
 
 def format_timestamp(moment: datetime) -> str:

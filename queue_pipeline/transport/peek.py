@@ -73,8 +73,7 @@ def _shown_in_place(queue: QueueTable, row: Any, settings: NGinnSettings) -> Sho
 def _shown(
     row_id: str,
     row_version: int,
-    expires: Any,
-    now: Any,
+    expired: int,
     header_text: str,
     body: bytes | None,
     correlation_id: str | None,
@@ -84,5 +83,4 @@ def _shown(
         headers = from_row(row_id, row_version, header_text, body, correlation_id, reply_to).headers
     except ValueError:
         headers = None
-    expired = expires is not None and expires <= now
-    return Shown(str(row_id).lower(), int(row_version), expired, headers, header_text, bytes(body or b""))
+    return Shown(str(row_id).lower(), int(row_version), bool(expired), headers, header_text, bytes(body or b""))

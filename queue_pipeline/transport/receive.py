@@ -174,14 +174,14 @@ class Receiver:
         elsewhere: list[ReceivedMessage],
         poison: list[Refusal],
     ) -> None:
-        row_id, row_version, expires, now, header_text, body, correlation_id, reply_to = row
+        row_id, row_version, expired, header_text, body, correlation_id, reply_to = row
         try:
             message = from_row(row_id, row_version, header_text, body, correlation_id, reply_to)
         except ValueError as error:
             self._forwarder.dead_letter(transaction, str(row_id), header_text, body)
             poison.append(Refusal(str(row_id), "unreadable headers", str(error)))
             return
-        if expires is not None and expires <= now:
+        if expired:
             batch.expired += 1
         elif self._forwarder.destination(batch.queue, message.headers) is not None:
             elsewhere.append(message)

@@ -34,15 +34,15 @@ class PlainTransformer:
 
     def transform(self, batch: ClaimedBatch, sending: Sending) -> Transformed:
         """What Spark would return."""
-        ids, bodies = batch.messages["id"].to_pylist(), batch.messages["body"].to_pylist()
+        ids, versions, bodies = (batch.messages[name].to_pylist() for name in ("id", "row_version", "body"))
         with self._lock:
             self.calls.append(len(bodies))
             if len(bodies) == 1:
                 self.alone[bodies[0]] += 1
         self.work(bodies)
         failures = [
-            Failed(identity, "Refused", self.refuse[body])
-            for identity, body in zip(ids, bodies, strict=True)
+            Failed(identity, "Refused", self.refuse[body], version)
+            for identity, version, body in zip(ids, versions, bodies, strict=True)
             if body in self.refuse
         ]
         kept = [(message_id, body) for message_id, body in self._origins(batch) if body not in self.refuse]

@@ -14,8 +14,8 @@ other bodies of the batch are not affected.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
@@ -31,6 +31,7 @@ from queue_pipeline.processing.body.exact_decimals import ExactDecimals, with_lo
 from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline.processing.body.schema import BodySchema, Declaration, declare
 from queue_pipeline.processing.body.values import Change
+from queue_pipeline.transport.stack_frames import Frame, frame_of, frames_of, trace_at
 
 UNREADABLE_BODY = "MessageBodyUnreadable"
 """The error type of a body that does not fit its schema."""
@@ -49,6 +50,8 @@ class Problem:
 
     error_type: str
     text: str
+    stack_trace: str = field(default="", compare=False)
+    """As .NET prints it: tools group failures by type and first frame."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class BodyParser:
         self._schema = schema
         self._read = _reader(declared, column.change)
         self._decimals = ExactDecimals(declared.core)
+        # What refuses a body is the model; a schema of Spark's has no place in a program.
+        self._place = frame_of(schema if isinstance(schema, type) else BodyParser.parse)
 
     def __reduce__(self) -> tuple[Callable[..., BodyParser], tuple[Any, ...]]:
         if isinstance(self._schema, StructType):
@@ -104,7 +109,7 @@ class BodyParser:
                 raise
             except Exception as error:
                 rows.append(None)
-                problems[at] = _problem(text, error)
+                problems[at] = _problem(text, error, self._place)
         try:
             return array_of(rows, self.payload_type)
         except Exception:
@@ -117,7 +122,7 @@ class BodyParser:
                 arrays.append(array_of([row], self.payload_type))
             except Exception:
                 arrays.append(pa.array([None], self.payload_type))
-                problems[at] = Problem(UNREADABLE_BODY, _bounded(misfit(row, self.payload_type), _SHOWN_TEXT))
+                problems[at] = _told(UNREADABLE_BODY, misfit(row, self.payload_type), [self._place])
         return pa.concat_arrays(arrays)
 
 
@@ -164,8 +169,9 @@ def _json(body: bytes | None) -> bytes:
     return b"" if body is None else body.removeprefix(_BYTE_ORDER_MARK)
 
 
-def _problem(body: bytes, error: Exception) -> Problem:
-    error_type = UNREADABLE_BODY if isinstance(error, ValidationError) else type(error).__name__
+def _problem(body: bytes, error: Exception, place: Frame) -> Problem:
+    is_refusal = isinstance(error, ValidationError)
+    error_type = UNREADABLE_BODY if is_refusal else type(error).__name__
     try:
         if isinstance(error, ValidationError):
             text = _encoding_problem(body) or _validation_problem(error)
@@ -174,7 +180,12 @@ def _problem(body: bytes, error: Exception) -> Problem:
     except Exception as another:
         # An exception or a value of the model's own that cannot be written.
         text = f"it cannot be shown: {type(another).__name__}"
-    return Problem(error_type, _bounded(text, _SHOWN_TEXT))
+    return _told(error_type, text, [place] if is_refusal else frames_of(error.__traceback__))
+
+
+def _told(error_type: str, text: str, frames: Sequence[Frame]) -> Problem:
+    short = _bounded(text, _SHOWN_TEXT)
+    return Problem(error_type, short, trace_at(error_type, short, frames))
 
 
 def _encoding_problem(body: bytes) -> str | None:

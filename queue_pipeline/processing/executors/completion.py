@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from queue_pipeline.processing.claimed_batch import prepare, read_rows
 from queue_pipeline.processing.executors.manifest import Manifest, TaskReport
 from queue_pipeline.processing.executors.part_report import outside, row_ranges
-from queue_pipeline.processing.failed_copies import failed_copies, failed_in_place, reasons_for
+from queue_pipeline.processing.failed_copies import failed_copies, failed_in_place, reasons_of
 from queue_pipeline.processing.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.table_rows import together
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.claim import Claim, RowsRead
 from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.stack_frames import frame_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -48,7 +49,7 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
         unreadable += [row.row_version for row in prepare(part)[1]]
     check_rows(claim.queue, manifest, rows)
     failed = read_rows(transport.claim_reader, claim, [one.row_version for one in manifest.failures])
-    reasons = reasons_for(failed, manifest.failures)
+    reasons = reasons_of(manifest.failures, frame_of(complete_staged))
     if is_nginn(transport.resolve(claim.queue)):
         copies = failed_in_place(failed, reasons)
     else:

@@ -153,6 +153,10 @@ class Dialect(ABC):
         """A value of a user's own row as the driver takes it."""
         return value
 
+    def as_read(self, text: str) -> str | bytes:
+        """A text as it was read, in the form in which `queue.dead_letter` writes it back unchanged."""
+        return text
+
     def move_due(
         self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, columns: frozenset[str], limit: int
     ) -> int:

@@ -84,6 +84,13 @@ class SqliteDriver(Driver):
 
     values_per_statement: ClassVar[int] = 32_766
 
+    def start(self, connection: Any) -> None:
+        """Read every text: SQLite stores any bytes as text, and one row of them would fail a whole statement.
+
+        A byte that is no UTF-8 becomes half a surrogate pair, which readers of messages notice.
+        """
+        connection.text_factory = _text
+
     def insert(self, transaction: Transaction, command: Command, rows: Iterable[Row], common: Values) -> None:
         """In the order of the statement's values."""
         text, order = transaction.compiled(command)
@@ -133,6 +140,10 @@ class SqlServerDriver(Driver):
         import pyodbc
 
         return {**self._sizes, "id": (pyodbc.SQL_WVARCHAR, 36, 0), "milliseconds": (pyodbc.SQL_BIGINT, 0, 0)}
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")
 
 
 def chunks(rows: Iterable[Row], most_rows: int, most_bytes: int) -> Iterator[list[Row]]:

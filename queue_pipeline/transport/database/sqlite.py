@@ -95,6 +95,10 @@ class Sqlite(Dialect):
             return value.isoformat(sep=" ", timespec="microseconds")
         return value.isoformat() if isinstance(value, date) else value
 
+    def as_read(self, text: str) -> bytes:
+        """Bytes, which may be no UTF-8; see `SqliteDriver.start`."""
+        return text.encode(errors="surrogateescape")
+
     def scope_is_alive(self, transaction: Transaction, mark: str) -> bool:
         """A failed statement is undone alone, but a few failures (a full disk) end the transaction."""
         return in_transaction(transaction.connection)

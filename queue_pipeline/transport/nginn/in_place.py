@@ -27,8 +27,9 @@ from queue_pipeline.transport.nginn.control import ControlMessages
 from queue_pipeline.transport.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, Sequences, numbered
 from queue_pipeline.transport.nginn.sorting import Looked, Sorted, is_foreign, sort_rows
-from queue_pipeline.transport.nginn.text import LONGEST_HEADERS, decode_headers
+from queue_pipeline.transport.nginn.text import LONGEST_HEADERS, decode_headers, without_half
 from queue_pipeline.transport.refusals import Refusal, few_of_each
+from queue_pipeline.transport.storable import storable
 
 DEFAULT_ORDER = ("retry_time", "id")
 FIFO_ORDER = ("id",)
@@ -242,7 +243,7 @@ class InPlaceClaims:
         retry, fail, drop = (self._store.statement(tables, name) for name in ("retry_row", "fail_row", "drop_one"))
         problem = "unreadable; the .NET reader would stop at this message"
         for row, error, milliseconds in (*marks, *(Mark(row, problem) for row in unreadable)):
-            values = {"error": error[:LONGEST_ERROR], "claim_id": claim.claim_id, "row_version": row}
+            values = {"error": storable(error, LONGEST_ERROR), "claim_id": claim.claim_id, "row_version": row}
             if milliseconds is None:
                 count = transaction.count(fail, **values)
             else:
@@ -283,7 +284,8 @@ class InPlaceClaims:
 
     def _look(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[Looked]:
         command = self._store.statement(tables, "sort")
-        return [Looked(*row) for row in transaction.rows(command, claim_id=claim.claim_id)]
+        looked = (Looked(*row) for row in transaction.rows(command, claim_id=claim.claim_id))
+        return [row._replace(text=without_half(row.text)) for row in looked]
 
     def _finish(
         self, transaction: Transaction, tables: ClaimTables, claim: Claim, all_rows: Sequence[int], rows: list[int]
@@ -328,7 +330,7 @@ class InPlaceClaims:
                 looked,
                 leaving,
                 functools.partial(self._finish, transaction, tables, claim, [row.id for row in looked]),
-                lambda row, problem: leave(fail, error=problem)(row),
+                lambda row, problem: leave(fail, error=storable(problem, LONGEST_ERROR))(row),
                 leave(postpone, delay=POSTPONE_MILLISECONDS),
             )
             messages, size, first = self._store.sizes(transaction, tables, claim.claim_id)

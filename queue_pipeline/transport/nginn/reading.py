@@ -10,6 +10,7 @@ from queue_pipeline.transport.database.dialect import Dialect
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.nginn.rows import claimed_row
 from queue_pipeline.transport.nginn.settings import NGinnSettings
+from queue_pipeline.transport.nginn.text import without_half
 
 
 def read_in_place(
@@ -24,5 +25,9 @@ def read_in_place(
     """Id, row version, headers, body and two more of each message; `values` are claim_id, first and last."""
     name = "nginn/claimed.read" if body else "nginn/claimed.read_headers"
     rows = transaction.rows(dialect.statement(name, queue=tables.queue, claimed=tables.claimed), **values)
-    found = [claimed_row(tables.queue.canonical, row, settings) for row in rows]
-    return found if body else [(*row[:3], None, *row[4:]) for row in found]
+    if body:
+        return [claimed_row(tables.queue.canonical, row, settings) for row in rows]
+    # The last column is the beginning of the text.
+    beginnings = ((*row[:-1], without_half(row[-1])) for row in rows)
+    found = (claimed_row(tables.queue.canonical, row, settings) for row in beginnings)
+    return [(*row[:3], None, *row[4:]) for row in found]

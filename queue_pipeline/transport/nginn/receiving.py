@@ -18,6 +18,7 @@ from queue_pipeline.transport.nginn.in_place import LONGEST_ERROR, Incoming, Mar
 from queue_pipeline.transport.nginn.rows import StoredRow, received
 from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, numbered
 from queue_pipeline.transport.nginn.sorting import Looked
+from queue_pipeline.transport.storable import storable
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,9 @@ class NGinnReceiver:
                 looked,
                 leaving,
                 lambda rows: None,
-                lambda row, problem: transaction.execute(refuse, error=problem, row_version=row),
+                lambda row, problem: transaction.execute(
+                    refuse, error=storable(problem, LONGEST_ERROR), row_version=row
+                ),
                 lambda row: transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, row_version=row),
             )
             expired, forwarded = expired + len(found.expired), forwarded + len(found.foreign)
@@ -73,7 +76,7 @@ class NGinnReceiver:
         try:
             yield
         except Exception as error:
-            told = "".join(traceback.format_exception(error))[:LONGEST_ERROR]
+            told = storable(_told(error), LONGEST_ERROR)
             marks = [self.mark(message, told) for message in messages]
             try:
                 self._database.run(lambda own: self.fail(own, queue, marks))
@@ -110,6 +113,14 @@ class NGinnReceiver:
 
     def _statement(self, name: str, queue: QueueTable) -> Command:
         return self._database.dialect.statement(f"nginn/queue.{name}", queue=queue)
+
+
+def _told(error: Exception) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception as problem:
+        # An exception that raises where it is looked at.
+        return f"{type(error).__name__}: (it cannot be told: {type(problem).__name__})"
 
 
 def _retry_count(message: ReceivedMessage) -> int:

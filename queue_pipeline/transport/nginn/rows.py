@@ -54,7 +54,8 @@ class StoredRow(NamedTuple):
     correlation_id: str | None
     label: str | None
     retry_count: int
-    sent_milliseconds: int
+    sent_milliseconds: int | None
+    """None where the column holds no moment."""
     headers: str | None
     text: str | None
 
@@ -169,12 +170,10 @@ def row_id(queue: str, row: StoredRow) -> str:
 
 def message_headers(queue: str, row: StoredRow, settings: NGinnSettings) -> dict[str, str]:
     """What is known of a row, as headers; a ValueError says why no reader could read it."""
-    if row.text is None:
-        raise ValueError("msg_text is NULL")
+    check_row(row.text, row.headers)
     # What a sender writes there must not pass for what only this side says, such as a type that is not on the list.
     own = {name: value for name, value in decode_headers(row.headers).items() if _is_own(name)}
     dotnet_type = type_of(row.text)
-    sent = datetime.fromtimestamp(row.sent_milliseconds / 1000, UTC)
     headers = {
         wire.MESSAGE_ID: row.unique_id or row_id(queue, row),
         wire.CORRELATION_ID: row.correlation_id,
@@ -182,7 +181,7 @@ def message_headers(queue: str, row: StoredRow, settings: NGinnSettings) -> dict
         wire.ORIGINATING_ENDPOINT: row.from_endpoint,
         wire.ENCLOSED_MESSAGE_TYPES: settings.type_of(dotnet_type),
         wire.CONTENT_TYPE: "application/json",
-        wire.TIME_SENT: wire.format_timestamp(sent),
+        wire.TIME_SENT: _sent(row.sent_milliseconds),
         **own,
         wire.NGINN_LABEL: row.label,
         wire.NGINN_BUS_MESSAGE_ID: str(row.id),
@@ -193,14 +192,28 @@ def message_headers(queue: str, row: StoredRow, settings: NGinnSettings) -> dict
     return {name: value for name, value in headers.items() if value is not None}
 
 
+def _sent(milliseconds: int | None) -> str | None:
+    """When a message was sent, if a reader knows such a year."""
+    if milliseconds is None:
+        return None
+    try:
+        return wire.format_timestamp(datetime.fromtimestamp(milliseconds / 1000, UTC))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def check_row(text: str | None, headers: str | None) -> None:
+    """A ValueError says why no reader could read the texts of a row."""
+    if text is None:
+        raise ValueError("msg_text is NULL")
+    wire.check_unicode(text, "the characters of msg_text")
+    wire.check_unicode(headers or "", "the characters of msg_headers")
+
+
 def received(queue: str, row: StoredRow, settings: NGinnSettings) -> ReceivedMessage:
     """A row as a message; a ValueError says why no reader could read it."""
     headers = message_headers(queue, row, settings)
     return ReceivedMessage(row_id(queue, row), row.id, headers, (row.text or "").encode())
-
-
-UNREADABLE = "\x00"
-"""How the header text of a row begins that cannot be read; no JSON does."""
 
 
 def claimed_row(queue: str, values: Sequence[Any], settings: NGinnSettings) -> tuple[Any, ...]:
@@ -209,8 +222,8 @@ def claimed_row(queue: str, values: Sequence[Any], settings: NGinnSettings) -> t
     try:
         text = wire.encode(message_headers(queue, row, settings))
     except ValueError as error:
-        text = f"{UNREADABLE}{error}"
-    return row_id(queue, row), row.id, text, (row.text or "").encode(), None, None
+        text = f"{wire.UNREADABLE}{error}"
+    return row_id(queue, row), row.id, text, (row.text or "").encode(errors="replace"), None, None
 
 
 def is_nginn(table: QueueTable) -> bool:

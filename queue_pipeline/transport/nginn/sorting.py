@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.nginn.control import CONTROL_TYPES
+from queue_pipeline.transport.nginn.rows import check_row
 from queue_pipeline.transport.nginn.text import decode_headers, type_of
 
 
@@ -42,8 +43,7 @@ def sort_rows(rows: Iterable[Looked], queue: QueueTable, book: AddressBook | Non
     found = Sorted()
     for row in rows:
         try:
-            if row.text is None:
-                raise ValueError("msg_text is NULL")
+            check_row(row.text, row.headers)
             headers = decode_headers(row.headers)
         except ValueError as error:
             found.refused.append((row.id, f"unreadable: {error}; the .NET reader would stop at this message"))

@@ -65,6 +65,11 @@ def decode_headers(text: str | None) -> dict[str, str]:
     return headers
 
 
+def without_half(beginning: str | None) -> str | None:
+    """The beginning of a text without half a surrogate pair at its end, which a cut may have left over."""
+    return beginning[:-1] if beginning and "\ud800" <= beginning[-1] <= "\udbff" else beginning
+
+
 def type_of(body: str | None) -> str | None:
     """The `$type` of a body, if that is its first property; later ones mean nothing to NGinn."""
     found = _TYPE.match(body or "")

@@ -9,7 +9,6 @@ from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.nginn.rows import (
-    UNREADABLE,
     StoredRow,
     claimed_row,
     forwarded_row,
@@ -134,7 +133,7 @@ def test_a_row_that_nobody_can_read_is_no_message_but_a_marked_line_of_its_claim
         received("sql://db/Orders", row, SETTINGS)
     found = claimed_row("sql://db/Orders", row, SETTINGS)
     assert found[1] == 7
-    assert found[2].startswith(UNREADABLE)
+    assert found[2].startswith(wire.UNREADABLE)
     with pytest.raises(ValueError):
         wire.decode(found[2])
 

@@ -72,10 +72,11 @@ ORDER BY 1
 
 -- name: read
 -- One part of a claim, in order: the messages that still belong to it, with the moment of their sending in milliseconds
--- since 1970. Locks: none.
+-- since 1970, if it is one. Locks: none.
 SELECT
     q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint), q.msg_headers, q.msg_text
+    CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END, q.msg_headers,
+    q.msg_text
 FROM {claimed} AS c
 INNER JOIN {queue} AS q ON q.id = c.id
 WHERE c.claim_id = CAST(:claim_id AS uuid) AND c.id BETWEEN :first AND :last AND q.subqueue = 'R'
@@ -86,7 +87,8 @@ ORDER BY q.id
 -- As read with the beginning of the bodies only, for readers that do not want them. Locks: none.
 SELECT
     q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint), q.msg_headers, LEFT(q.msg_text, 400)
+    CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END, q.msg_headers,
+    LEFT(q.msg_text, 400)
 FROM {claimed} AS c
 INNER JOIN {queue} AS q ON q.id = c.id
 WHERE c.claim_id = CAST(:claim_id AS uuid) AND c.id BETWEEN :first AND :last AND q.subqueue = 'R'

@@ -136,7 +136,8 @@ SELECT COUNT(*) FROM (SELECT 1 AS one FROM {queue} WHERE subqueue = 'I' LIMIT :l
 -- The messages that are ready, left in the queue. Locks: none.
 SELECT
     q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint), q.msg_headers, q.msg_text, (now() AT TIME ZONE 'UTC')
+    CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END, q.msg_headers,
+    q.msg_text, (now() AT TIME ZONE 'UTC')
 FROM {queue} AS q
 WHERE q.subqueue = 'I'
 ORDER BY q.retry_time, q.id
@@ -146,7 +147,8 @@ LIMIT :limit
 -- One message, whatever its subqueue. Locks: none.
 SELECT
     q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint), q.msg_headers, q.msg_text
+    CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END, q.msg_headers,
+    q.msg_text
 FROM {queue} AS q
 WHERE q.id = :row_version
 
@@ -157,7 +159,7 @@ SELECT
     (
         SELECT CAST(extract(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC')) - (MIN(retry_time))) * 1000 AS bigint)
         FROM {queue}
-        WHERE subqueue = 'I' AND retry_time <= (clock_timestamp() AT TIME ZONE 'UTC')
+        WHERE subqueue = 'I' AND retry_time <= (clock_timestamp() AT TIME ZONE 'UTC') AND isfinite(retry_time)
     )
 
 -- name: statistics
@@ -172,7 +174,7 @@ SELECT
     (
         SELECT AVG(extract(EPOCH FROM last_processed - retry_time) * 1000)
         FROM {queue}
-        WHERE subqueue = 'X'
+        WHERE subqueue = 'X' AND isfinite(retry_time) AND isfinite(last_processed)
             AND retry_time > (now() AT TIME ZONE 'UTC') - CAST(:minutes AS integer) * INTERVAL '1 minute'
     )
 
@@ -190,9 +192,11 @@ SELECT
         ) AS d
     ),
     (
-        SELECT CAST(extract(EPOCH FROM (MIN(q.retry_time)) - ((clock_timestamp() AT TIME ZONE 'UTC'))) * 1000 AS bigint)
+        SELECT CAST(extract(
+            EPOCH FROM MIN(GREATEST(q.retry_time, TIMESTAMP '1970-01-01')) - (clock_timestamp() AT TIME ZONE 'UTC')
+        ) * 1000 AS bigint)
         FROM {queue} AS q
-        WHERE q.subqueue = 'R'
+        WHERE q.subqueue = 'R' AND q.retry_time < 'infinity'
             AND NOT EXISTS (SELECT 1 FROM {claimed} AS c WHERE c.id = q.id AND c.lease = q.retry_time)
     )
 
@@ -229,7 +233,8 @@ taken AS (
 )
 SELECT
     id, unique_id, from_endpoint, to_endpoint, correlation_id, label, retry_count,
-    CAST(extract(EPOCH FROM insert_time) * 1000 AS bigint), msg_headers, msg_text, now() AT TIME ZONE 'UTC', retry_time
+    CASE WHEN isfinite(insert_time) THEN CAST(extract(EPOCH FROM insert_time) * 1000 AS bigint) END, msg_headers,
+    msg_text, now() AT TIME ZONE 'UTC', row_number() OVER (ORDER BY {order})
 FROM taken
 ORDER BY {order}
 
@@ -277,7 +282,11 @@ UPDATE {queue} SET subqueue = 'I' WHERE id = :row_version AND subqueue = 'R'
 -- Failed messages after an id, oldest first. Locks: none.
 SELECT
     q.id, q.unique_id, q.label, q.retry_count, q.error_info,
-    CAST(extract(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC')) - (q.retry_time)) * 1000 AS bigint)
+    CASE
+        WHEN isfinite(q.retry_time)
+            THEN CAST(extract(EPOCH FROM (clock_timestamp() AT TIME ZONE 'UTC') - q.retry_time) * 1000 AS bigint)
+        ELSE 0
+    END
 FROM {queue} AS q
 WHERE q.subqueue = 'F' AND q.id > :after
 ORDER BY q.id

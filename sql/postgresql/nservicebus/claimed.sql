@@ -107,6 +107,16 @@ FROM {claimed}
 WHERE claim_id = CAST(:claim_id AS uuid) AND strpos(headers, CAST(:text AS text)) > 0
 ORDER BY seq
 
+-- name: dead_letter
+-- A message that cannot be read goes to the error queue unchanged, with its own id unless that exists there already (id
+-- is a primary key here). Locks: the new row.
+INSERT INTO {queue} (id, expires, headers, body)
+SELECT
+    CASE WHEN EXISTS (SELECT 1 FROM {queue} AS known WHERE known.id = c.id) THEN gen_random_uuid() ELSE c.id END,
+    NULL, c.headers, c.body
+FROM {claimed} AS c
+WHERE c.claim_id = CAST(:claim_id AS uuid) AND c.seq = :row_version
+
 -- name: drop_one
 -- Takes one message out of a claim. Locks: the row.
 DELETE FROM {claimed} WHERE claim_id = CAST(:claim_id AS uuid) AND seq = :row_version

@@ -71,8 +71,8 @@ FROM (
 -- name: show
 -- The oldest messages, left in the queue. Locks: none.
 SELECT
-    CAST(id AS text), seq, expires, now() AT TIME ZONE 'UTC', headers, body, NULL AS correlation_id,
-    NULL AS reply_to_address
+    CAST(id AS text), seq, CASE WHEN expires <= (now() AT TIME ZONE 'UTC') THEN 1 ELSE 0 END, headers, body,
+    NULL AS correlation_id, NULL AS reply_to_address
 FROM {queue}
 ORDER BY seq
 LIMIT :limit
@@ -88,10 +88,11 @@ SELECT
     CAST(extract(EPOCH FROM clock_timestamp()) * 1000 AS bigint)
 
 -- name: receive
--- Deletes the oldest messages that no other process is receiving, and returns them in order. The database's clock comes
--- with them: a message has expired when expires is not after it. Rows are found by ctid: queue rows are never updated,
--- so a locked row stays where it is. A join or IN over seq would let the planner run the subquery more than once, and
--- return more rows than asked for. Locks: the rows it deletes; rows that others have locked are skipped.
+-- Deletes the oldest messages that no other process is receiving, and returns them in order, with 1 for those that have
+-- expired. The database compares the times: it also holds such as no program knows, infinity and the year 20000. Rows
+-- are found by ctid: queue rows are never updated, so a locked row stays where it is. A join or IN over seq would let
+-- the planner run the subquery more than once, and return more rows than asked for. Locks: the rows it deletes; rows
+-- that others have locked are skipped.
 WITH taken AS (
     DELETE FROM {queue}
     WHERE ctid = ANY (ARRAY(
@@ -100,7 +101,7 @@ WITH taken AS (
     RETURNING id, seq, expires, headers, body
 )
 SELECT
-    CAST(id AS text), seq, expires, now() AT TIME ZONE 'UTC', headers, body,
+    CAST(id AS text), seq, CASE WHEN expires <= (now() AT TIME ZONE 'UTC') THEN 1 ELSE 0 END, headers, body,
     NULL AS correlation_id, NULL AS reply_to_address
 FROM taken
 ORDER BY seq
@@ -126,11 +127,17 @@ SELECT
     CASE WHEN CAST(:body_is_null AS integer) = 1 THEN NULL ELSE CAST(:body AS bytea) END
 
 -- name: count_delayed
--- How many messages wait for their time, counted up to a limit, and the milliseconds until the next is due. Locks:
--- none.
+-- How many messages wait for their time, counted up to a limit, and the milliseconds until the next is due; infinite
+-- moments cannot be subtracted. Locks: none.
 SELECT
     (SELECT count(*) FROM (SELECT 1 FROM {delayed} LIMIT :limit) AS d),
-    (SELECT CAST(ceil(extract(EPOCH FROM min(due) - clock_timestamp()) * 1000) AS bigint) FROM {delayed})
+    (
+        SELECT CAST(ceil(extract(
+            EPOCH FROM min(GREATEST(due, TIMESTAMPTZ '1970-01-01 00\:00\:00+00')) - clock_timestamp()
+        ) * 1000) AS bigint)
+        FROM {delayed}
+        WHERE due < 'infinity'
+    )
 
 -- name: find_due
 -- The head of the delayed messages that are due, with the headers of those that may be for another queue: all except

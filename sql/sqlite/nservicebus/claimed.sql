@@ -42,15 +42,15 @@ GROUP BY RowPart, BytePart
 ORDER BY 1
 
 -- name: read
--- One part of a claim, in order. Locks: none.
-SELECT Id, RowVersion, Headers, Body, NULL, NULL
+-- One part of a claim, in order. The casts: a column holds any type here, whatever it was declared as. Locks: none.
+SELECT CAST(Id AS TEXT), RowVersion, CAST(Headers AS TEXT), CAST(Body AS BLOB), NULL, NULL
 FROM {claimed}
 WHERE ClaimId = :claim_id AND RowVersion BETWEEN :first AND :last
 ORDER BY RowVersion
 
 -- name: read_headers
 -- As read without the bodies, for readers that do not want them. Locks: none.
-SELECT Id, RowVersion, Headers, NULL, NULL, NULL
+SELECT CAST(Id AS TEXT), RowVersion, CAST(Headers AS TEXT), NULL, NULL, NULL
 FROM {claimed}
 WHERE ClaimId = :claim_id AND RowVersion BETWEEN :first AND :last
 ORDER BY RowVersion
@@ -88,10 +88,15 @@ SELECT RowVersion FROM {claimed} WHERE ClaimId = :claim_id AND instr(Headers, :t
 -- name: forwarded
 -- Messages of a fresh claim whose headers hold the text, the name of the forwarding header: a mover put them here on
 -- their way to another queue. Locks: none.
-SELECT Id, RowVersion, Headers, Body, NULL, NULL
+SELECT CAST(Id AS TEXT), RowVersion, CAST(Headers AS TEXT), CAST(Body AS BLOB), NULL, NULL
 FROM {claimed}
 WHERE ClaimId = :claim_id AND instr(Headers, :text) > 0
 ORDER BY RowVersion
+
+-- name: dead_letter
+-- A message that cannot be read goes to the error queue unchanged. Locks: the database, as every write.
+INSERT INTO {queue} (Id, Expires, Headers, Body)
+SELECT Id, NULL, Headers, Body FROM {claimed} WHERE ClaimId = :claim_id AND RowVersion = :row_version
 
 -- name: drop_one
 -- Takes one message out of a claim. Locks: the database, as every write.

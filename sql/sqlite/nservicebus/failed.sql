@@ -1,6 +1,6 @@
 -- name: page
 -- A page of an error queue without the bodies, oldest first. Locks: none.
-SELECT Id, RowVersion, Headers, COALESCE(length(Body), 0), NULL, NULL
+SELECT CAST(Id AS TEXT), RowVersion, CAST(Headers AS TEXT), COALESCE(length(Body), 0), NULL, NULL
 FROM {queue}
 WHERE RowVersion > :after AND RowVersion <= :last
 ORDER BY RowVersion
@@ -12,7 +12,7 @@ SELECT max(RowVersion) FROM {queue}
 
 -- name: body
 -- The body of one message of an error queue, left in the queue. Locks: none.
-SELECT Body FROM {queue} WHERE RowVersion = :row_version
+SELECT CAST(Body AS BLOB) FROM {queue} WHERE RowVersion = :row_version
 
 -- name: take
 -- Deletes chosen messages of an error queue and returns them (the caller sorts them); the write lock of the transaction
@@ -22,7 +22,7 @@ WHERE RowVersion IN (
 VALUES
 (:row_version)
 )
-RETURNING Id, RowVersion, Headers, Body, NULL, NULL
+RETURNING CAST(Id AS TEXT), RowVersion, CAST(Headers AS TEXT), CAST(Body AS BLOB), NULL, NULL
 
 -- name: drop
 -- Deletes chosen messages of an error queue for good. The row is repeated for several messages. Locks: the database, as

@@ -54,7 +54,8 @@ SELECT count(*) FROM (SELECT 1 FROM {queue} ORDER BY RowVersion LIMIT :limit)
 -- name: show
 -- The oldest messages, left in the queue. Locks: none.
 SELECT
-    Id, RowVersion, Expires, strftime('%Y-%m-%d %H:%M:%f', 'now'), Headers, Body, NULL, NULL
+    CAST(Id AS TEXT), RowVersion, COALESCE(Expires <= strftime('%Y-%m-%d %H:%M:%f', 'now'), 0),
+    CAST(Headers AS TEXT), CAST(Body AS BLOB), NULL, NULL
 FROM {queue}
 ORDER BY RowVersion
 LIMIT :limit
@@ -69,12 +70,14 @@ SELECT
     CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
 
 -- name: receive
--- Deletes the oldest messages and returns them; the write lock of the transaction keeps others away. Locks: the
--- database, as every write.
+-- Deletes the oldest messages and returns them, with 1 for those that have expired; the write lock of the transaction
+-- keeps others away. The casts: a column holds any type here, whatever it was declared as. Locks: the database, as
+-- every write.
 DELETE FROM {queue}
 WHERE RowVersion IN (SELECT RowVersion FROM {queue} ORDER BY RowVersion LIMIT :limit)
 RETURNING
-    Id, RowVersion, Expires, strftime('%Y-%m-%d %H:%M:%f', 'now'), Headers, Body, NULL, NULL
+    CAST(Id AS TEXT), RowVersion, COALESCE(Expires <= strftime('%Y-%m-%d %H:%M:%f', 'now'), 0),
+    CAST(Headers AS TEXT), CAST(Body AS BLOB), NULL, NULL
 
 -- name: purge
 -- Deletes a batch of expired messages. Locks: the database, as every write.
@@ -84,9 +87,10 @@ WHERE RowVersion IN (
 )
 
 -- name: dead_letter
--- A row whose headers cannot be read goes to the error queue unchanged. Locks: the database, as every write.
+-- A row whose headers cannot be read goes to the error queue unchanged: its headers come as bytes, which may be no
+-- UTF-8. Locks: the database, as every write.
 INSERT INTO {queue} (Id, Expires, Headers, Body)
-SELECT :id, NULL, :headers, CASE WHEN :body_is_null = 1 THEN NULL ELSE :body END
+SELECT :id, NULL, CAST(:headers AS TEXT), CASE WHEN :body_is_null = 1 THEN NULL ELSE :body END
 
 -- name: count_delayed
 -- How many messages wait for their time, counted up to a limit, and the milliseconds until the next is due. Locks:
@@ -129,7 +133,7 @@ WHERE RowVersion IN (
 VALUES
 (:key)
 )
-RETURNING RowVersion, Id, Headers, Body
+RETURNING RowVersion, CAST(Id AS TEXT), CAST(Headers AS TEXT), CAST(Body AS BLOB)
 
 -- name: discover
 -- Tables that have a queue's shape; there is no schema here. Locks: none.

@@ -108,6 +108,17 @@ FROM {claimed}
 WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND CHARINDEX(:text, Headers) > 0
 ORDER BY RowVersion
 
+-- name: dead_letter
+-- A message that cannot be read goes to the error queue unchanged. Ids are not unique here, so it keeps its own. The
+-- columns are those that the error queue has. Locks: the new row.
+INSERT INTO {queue} ({columns})
+SELECT {columns}
+FROM (
+    SELECT Id, CAST(1 AS bit) AS Recoverable, CAST(NULL AS datetime) AS Expires, Headers, Body
+    FROM {claimed}
+    WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND RowVersion = :row_version
+) AS m
+
 -- name: drop_one
 -- Takes one message out of a claim. Locks: the row.
 DELETE FROM {claimed} WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND RowVersion = :row_version;

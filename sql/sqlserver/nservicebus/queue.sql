@@ -71,7 +71,8 @@ FROM (SELECT TOP (:limit) RowVersion FROM {queue} WITH (NOLOCK) ORDER BY RowVers
 -- The oldest messages, left in the queue, without waiting for a lock. Locks: shared while it reads; rows that others
 -- have locked are skipped.
 SELECT TOP (:limit)
-    q.Id, q.RowVersion, q.Expires, GETUTCDATE(), q.Headers, q.Body, {correlation_id}, {reply_to_address}
+    q.Id, q.RowVersion, CASE WHEN q.Expires <= GETUTCDATE() THEN 1 ELSE 0 END, q.Headers, q.Body,
+    {correlation_id}, {reply_to_address}
 FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
 ORDER BY q.RowVersion
 
@@ -86,13 +87,13 @@ SELECT
     DATEDIFF_BIG(millisecond, CAST('1970-01-01' AS datetime), GETUTCDATE())
 
 -- name: receive
--- Deletes the oldest messages that no other process is receiving, and returns them (the caller sorts them). The
--- database's clock comes with them: a message has expired when Expires is not after it. CorrelationId and
--- ReplyToAddress are what version 1 wrote. The outer READPAST matters when the plan scans. Locks: the rows it deletes;
--- rows that others have locked are skipped.
+-- Deletes the oldest messages that no other process is receiving, and returns them (the caller sorts them), with 1 for
+-- those that have expired. CorrelationId and ReplyToAddress are what version 1 wrote. The outer READPAST matters when
+-- the plan scans. Locks: the rows it deletes; rows that others have locked are skipped.
 DELETE q
 OUTPUT
-    deleted.Id, deleted.RowVersion, deleted.Expires, GETUTCDATE(), deleted.Headers, deleted.Body,
+    deleted.Id, deleted.RowVersion, CASE WHEN deleted.Expires <= GETUTCDATE() THEN 1 ELSE 0 END, deleted.Headers,
+    deleted.Body,
     {correlation_id}, {reply_to_address}
 FROM {queue} AS q WITH (UPDLOCK, READPAST, ROWLOCK)
 INNER JOIN (

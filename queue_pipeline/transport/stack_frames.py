@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import re
 import sys
@@ -46,6 +48,26 @@ def frames_of(trace: TracebackType | None) -> list[Frame]:
 def frame_at(file: str, line: int, function: str) -> Frame:
     """A frame of which no more is known than what a traceback prints."""
     return Frame(module_of(file), plain_name(function), _path(file), line)
+
+
+def frame_of(code: object) -> Frame:
+    """The frame of a function, a method or a class: where something was refused that raised nothing."""
+    code = inspect.unwrap(code) if callable(code) else code
+    while isinstance(code, functools.partial):
+        code = code.func
+    if not hasattr(code, "__qualname__"):
+        code = type(code)
+    try:
+        file, line = inspect.getsourcefile(code) or "", inspect.findsource(code)[1] + 1  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        file, line = "", 0
+    module, name = getattr(code, "__module__", None), getattr(code, "__qualname__", type(code).__name__)
+    return Frame(plain_name(str(module or "unknown")), plain_name(str(name)), _path(file) if file else "", line)
+
+
+def trace_at(error_type: str, message: str, frames: Sequence[Frame]) -> str:
+    """A stack trace as .NET prints it, of a failure that has these frames."""
+    return "\n".join([f"{error_type}: {message}" if message else error_type, *frame_lines(frames)])
 
 
 def module_of(file: str) -> str:
