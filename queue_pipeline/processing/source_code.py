@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import logging
 import os
 import site
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LONGEST_IMPORT_SECONDS = 60.0
-"""How long before the first look a module may have been read."""
+"""How long before the first look at a module its file may have been read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,13 @@ class SourceCode:
         """Look at the files for the first time: right after the project was imported is the best moment."""
         self.loaded_at = time.time()
         self.uncertain: str | None = None
-        """A module whose file was written after this process began and before the first look: nobody knows which
-        version was loaded."""
+        """A module whose file was written between the last look without it and the first with it: either version may
+        be the loaded one."""
         self._packages = frozenset(packages)
+        self._last_look = _started()
         self._files: dict[str, SourceFile] = {}
         self._looked_at: set[str] = set()
-        self._note_modules()
+        self.look()
         self.fingerprint = self._fingerprint()
         """The same in all processes that loaded the same code."""
 
@@ -50,7 +52,7 @@ class SourceCode:
 
         Costs some microseconds per module, and is meant to be asked before every batch.
         """
-        self._note_modules()
+        self.look()
         for module, known in self._files.items():
             try:
                 found = os.stat(known.path)
@@ -75,9 +77,19 @@ class SourceCode:
             moments.append(max(found.st_mtime, found.st_ctime))
         return max(moments)
 
-    def _note_modules(self) -> None:
-        """Look at modules that were loaded since the last time."""
+    def forget(self) -> None:
+        """Unload the project's modules: who imports them again gets the files as they are now."""
+        for module in self._files.keys() - {"__main__"}:
+            sys.modules.pop(module, None)
+        importlib.invalidate_caches()
+        self._files.clear()
+        self._looked_at, self.uncertain = set(sys.modules), None
+        self._last_look = time.time()
+
+    def look(self) -> None:
+        """Note the files of modules that were loaded since the last time."""
         if len(sys.modules) == len(self._looked_at):
+            self._last_look = time.time()
             return
         for module, path in self._project_modules(sys.modules.keys() - self._looked_at):
             try:
@@ -86,9 +98,10 @@ class SourceCode:
                 # Inside of an archive, or gone already: no file that could be edited.
                 continue
             self._files[module] = SourceFile(path, _state(found), digest)
-            if max(_started(), time.time() - LONGEST_IMPORT_SECONDS) < found.st_mtime <= time.time():
+            if max(self._last_look, time.time() - LONGEST_IMPORT_SECONDS) < found.st_mtime <= time.time():
                 self.uncertain = module
         self._looked_at = set(sys.modules)
+        self._last_look = time.time()
 
     def _project_modules(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
         installed = _installed_folders()

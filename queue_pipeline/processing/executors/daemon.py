@@ -10,6 +10,10 @@ import contextlib
 import gc
 import importlib
 import os
+from io import BufferedReader, BufferedWriter
+from typing import Any
+
+from queue_pipeline.processing.source_code import SourceCode
 
 LOADED = (
     "pyspark.worker",
@@ -34,6 +38,29 @@ def load() -> None:
     gc.freeze()
 
 
+def follow_code() -> None:
+    """Have workers load the project's modules anew once a file of theirs changed.
+
+    Spark uses a worker for task after task of all runs, and functions of a module are sent to it by name: it would call
+    those that it once loaded.
+    """
+    worker: Any = importlib.import_module("pyspark.worker")
+    code, main = SourceCode(), worker.main
+
+    def main_with_new_code(infile: BufferedReader, outfile: BufferedWriter) -> None:
+        # The task: an idle worker waits here for it, and may do so for long.
+        infile.peek(1)
+        if code.change() or code.uncertain:
+            code.forget()
+        try:
+            main(infile, outfile)
+        finally:
+            code.look()
+
+    worker.main = main_with_new_code
+
+
 if __name__ == "__main__":
     load()
+    follow_code()
     importlib.import_module("pyspark.daemon").manager()

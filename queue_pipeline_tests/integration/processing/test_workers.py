@@ -1,5 +1,6 @@
 """Spark's Python workers as they are forked, and what plans show of what they do."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -53,3 +54,26 @@ def test_a_plan_shows_neither_where_the_database_is_nor_its_password(postgresql,
     password = settings.transport.database.password
     assert password
     assert not any(password in text for text in (plan, repr(settings), str(frame)))
+
+
+def test_a_worker_that_is_used_again_loads_the_code_of_the_project_anew_once_it_changed(spark, tmp_path):
+    folder, module = str(tmp_path), f"prices_{os.getpid()}"
+    file = tmp_path / f"{module}.py"
+
+    def priced(batches):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        tax = importlib.import_module(module).TAX
+        # A worker that left something unread would not be used again.
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"tax": [tax], "worker": [os.getpid()]})
+
+    def ask():
+        return spark.range(0, 4, 1, 4).mapInArrow(priced, "tax long, worker long").collect()
+
+    file.write_text("TAX = 20\n")
+    before = {row.worker for _ in range(3) for row in ask()}
+    file.write_text("TAX = 100\n")
+    after = ask()
+    assert {row.tax for row in after} == {100}
+    assert before & {row.worker for row in after}, "no worker was used again: this has shown nothing"

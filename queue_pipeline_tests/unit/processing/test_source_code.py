@@ -138,3 +138,30 @@ def test_the_newest_file_or_the_load_tells_since_when_the_code_is_what_it_is(pro
     later = time.time() + 100
     os.utime(project / "prices.py", (later, later))
     assert code.changed_at() == pytest.approx(later)
+
+
+def test_a_module_that_is_loaded_late_is_uncertain_if_it_was_written_since_the_last_look(project):
+    code = SourceCode()
+    write(project / "late.py", "", time.time())
+    write(project / "older.py", "", code.loaded_at - 1)
+    importlib.import_module("shop_of_tests.older")
+    code.look()
+    assert code.uncertain is None
+    write(project / "late.py", "", time.time())
+    importlib.import_module("shop_of_tests.late")
+    code.look()
+    assert code.uncertain == "shop_of_tests.late"
+
+
+def test_what_is_forgotten_is_loaded_anew(project):
+    code = SourceCode()
+    main, prices = sys.modules["__main__"], sys.modules["shop_of_tests.prices"]
+    write(project / "prices.py", "TAX = 100\n", LONG_AGO + 1)
+    kept = {name: module for name, module in sys.modules.items() if name.partition(".")[0] != "shop_of_tests"}
+    try:
+        code.forget()
+        assert importlib.import_module("shop_of_tests.prices").TAX == 100
+        assert prices.TAX == 20 and sys.modules["__main__"] is main
+        assert code.change() is None and code.uncertain is None
+    finally:
+        sys.modules.update(kept)
