@@ -6,6 +6,7 @@ import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed_message import Selection
 from queue_pipeline.transport.send import Sender
@@ -38,7 +39,7 @@ def test_failed_messages_are_listed_oldest_first_and_left_where_they_are(transpo
 def test_an_empty_error_queue_has_nothing(transport, failed):
     assert failed.list("error") == []
     assert failed.find("error", "x") is None
-    assert failed.last_row_version("error") == 0
+    assert failed.last_row_version("error") == BEFORE_ALL
     assert failed.retry("error", ALL).done == failed.discard("error", ALL) == failed.count("error") == 0
     assert failed.count_by("error").counts == []
 
