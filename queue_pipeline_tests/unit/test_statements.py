@@ -143,6 +143,7 @@ ONLY_POSTGRESQL = {
     "audit.sequence": "a sequence of 32 bits runs out",
     "audit.fix_sequence_type": "a sequence of 32 bits runs out",
     "audit.fix_dead_rows": "only there do dead rows stay until a vacuum",
+    "session.encoding": "the others store every character in the columns of queues",
 }
 ONLY_SQLITE = {
     "nginn/claimed.extended": "its clock goes on between two statements",

@@ -9,8 +9,10 @@
 -- a Dagster sensor has room for one. The server notices a client that is gone without a word after 45 s, before that
 -- client gives up (60 s): when it tries again, the locks of the lost session are gone. A long statement ends when its
 -- client is gone. A client that is there and does nothing inside a transaction is ended after an hour. There is no
--- statement_timeout: to claim, move or index many messages may take long. Locks: none.
+-- statement_timeout: to claim, move or index many messages may take long. UTF8: the engine may be the caller's, and
+-- speak another encoding. Locks: none.
 SET TIME ZONE 'UTC';
+SET client_encoding = 'UTF8';
 SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET enable_bitmapscan = off;
 SET max_parallel_workers_per_gather = 0;
@@ -26,3 +28,7 @@ FROM (VALUES
 ) AS ours (name, value)
 JOIN pg_settings ON pg_settings.name = ours.name
 WHERE pg_settings.source = 'default';
+
+-- name: encoding
+-- How the database stores text; asked once per connection. Locks: none.
+SELECT current_setting('server_encoding')

@@ -86,6 +86,10 @@ class Dialect(ABC):
         """What every new connection runs first."""
         return [load_statement(self.name, "session.open")]
 
+    def refusal(self, cursor: Any) -> str | None:
+        """Why queues cannot be in the database that a new connection leads to, and the next step."""
+        return None
+
     def begin(self, connection: Connection, *, write: bool) -> None:  # noqa: B027
         """Begin a transaction, where the driver does not do so with the first statement."""
 

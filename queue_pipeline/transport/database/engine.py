@@ -97,6 +97,8 @@ def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -
         cursor = connection.cursor()
         for statement in dialect.session():
             cursor.execute(statement)
+        if (refusal := dialect.refusal(cursor)) is not None:
+            raise ConfigurationError(f"{shown(engine.url)}: {refusal}")
         cursor.close()
         connection.commit()
         if level not in (None, NEEDED_LEVEL, AUTOCOMMIT, _UNKNOWN):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport import address
 from queue_pipeline.transport.database.dialect import Bounds, Dialect, Taken
 from queue_pipeline.transport.database.faults import Fault
+from queue_pipeline.transport.database.statements import load_statement
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
 
 if TYPE_CHECKING:
@@ -98,6 +99,17 @@ class PostgreSql(Dialect):
         # By name, so that errors can be classified where the driver is not installed.
         kinds = {kind.__name__ for kind in type(error).__mro__}
         return Fault.CONNECTION if not state and kinds & {"OperationalError", "InterfaceError"} else Fault.OTHER
+
+    def refusal(self, cursor: Any) -> str | None:
+        """It has to store every character: an error message that it refuses would be tried for ever."""
+        cursor.execute(load_statement(self.name, "session.encoding"))
+        encoding = str(cursor.fetchone()[0])
+        if encoding == "UTF8":
+            return None
+        return (
+            f"the database stores text as {encoding}, which does not hold every header; create another one with: "
+            "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
 
     def parse(self, text: str) -> address.QueueAddress:
         """Read `[schema.]table`."""
