@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
+import grpc  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto.base_pb2 import ConfigRequest
