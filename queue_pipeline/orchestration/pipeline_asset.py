@@ -117,8 +117,10 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
         def code_change() -> str | None:
             if code is None:
                 return None
+            if (module := code.change()) is not None:
+                return module
             # Of code that may be old, one batch is done: a file that every start writes must not stop all work.
-            return code.change() or (code.uncertain if figures.batches else None)
+            return f"{code.uncertain}, while this run loaded it" if code.uncertain and figures.batches else None
 
         with _clear_errors(pipeline):
             figures.start()

@@ -12,6 +12,7 @@ from dagster._core.scheduler.instigation import InstigatorStatus
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions, project_code
+from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
 from queue_pipeline.orchestration.surroundings import DagsterSurroundings
 from queue_pipeline.processing import source_code
 from queue_pipeline.processing.source_code import SourceCode
@@ -167,3 +168,31 @@ def test_runs_are_tagged_with_the_code_of_the_server_that_defined_them(sqlite, m
     assert names.CODE_TAG not in tags()
     monkeypatch.setenv("QUEUE_PIPELINE_WATCH_CODE", "1")
     assert tags()[names.CODE_TAG] == project_code([pipelines.declare()], {}).fingerprint
+
+
+def materialize(backend, instance, code, spark=None, **options):
+    asset = pipeline_asset(pipelines.declare(**options), code)
+    return dg.materialize([asset], resources=pipelines.resources(backend, spark), instance=instance)
+
+
+def test_a_run_whose_code_changed_while_it_started_takes_nothing(backend, queues, instance, code, prices):
+    queues.send("orders", [new_message("1")])
+    prices.write_text("TAX = 21\n")
+    result = materialize(backend, instance, code)
+    assert [event.step_key for event in result.all_events if event.is_step_skipped] == ["orders.process_orders"]
+    logged = " ".join(record.user_message for record in instance.all_logs(result.run_id))
+    assert f"the code changed while this run started: {prices.stem}; the next run has the new one" in logged
+    assert (queues.peek("orders"), queues.claims.list(), queues.receivers.list()) == (1, [], [])
+
+
+def test_a_run_that_may_have_loaded_old_code_does_its_first_batch_and_ends(postgresql, instance, code, warm):
+    """A project that writes a module of its own at every start must still get its work done."""
+    queues = postgresql.transport()
+    queues.install("orders", plain_queues=["billing", "error"])
+    queues.send("orders", [new_message(str(number)) for number in range(3)])
+    code.uncertain = "shop.generated"
+    result = materialize(postgresql, instance, code, warm, batch_messages=1, max_concurrency=1, linger_seconds=600)
+    (event,) = result.get_asset_materialization_events()
+    reason = event.materialization.metadata["ended_because"].value
+    assert reason == "the code changed: shop.generated, while this run loaded it"
+    assert (queues.peek("orders"), queues.peek("billing")) == (2, 1)
