@@ -106,7 +106,9 @@ def tamper(file: Path, process: subprocess.Popen[str]) -> tuple[int, ...]:
         return ()
     with closing(sqlite3.connect(file, timeout=30)) as connection, connection:
         try:
-            rows = connection.execute("SELECT RowVersion, Headers FROM results LIMIT 4").fetchall()
+            rows = connection.execute(
+                "SELECT RowVersion, Headers FROM results WHERE length(Body) > 0 LIMIT 4"
+            ).fetchall()
         except sqlite3.OperationalError:
             return ()
         if len(rows) < 4:
