@@ -104,7 +104,10 @@ class Incoming:
         for row, problem in found.refused:
             refuse(row, problem)
         causes = ("unreadable" if at < unreadable else "not sent on" for at in range(len(found.refused)))
-        told = (Refusal(str(row), cause, problem) for (row, problem), cause in zip(found.refused, causes, strict=True))
+        told = (
+            Refusal(str(row), cause, problem.removeprefix("unreadable: "))
+            for (row, problem), cause in zip(found.refused, causes, strict=True)
+        )
         for line in few_of_each(told):
             logger.error("queue %s: moved to its failed ones: %s", queue, line)
         done(finished)
