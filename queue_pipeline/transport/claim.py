@@ -9,6 +9,7 @@ from typing import Any
 
 from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, RowsDifferError
+from queue_pipeline.transport.storable import storable
 
 DEFAULT_LEASE_SECONDS = 300.0
 LONGEST_LEASE_SECONDS = 24 * 60 * 60.0
@@ -150,8 +151,10 @@ def check_claim(queue: QueueTable, owner: str, max_messages: int, max_bytes: int
 
 def check_owner(queue: str, owner: str) -> None:
     """Refuse an owner that the table of claims could not hold."""
-    if not 0 < len(owner) <= LONGEST_OWNER:
-        raise ConfigurationError(f"queue {queue}: the owner of a claim needs a name of 1 to {LONGEST_OWNER} characters")
+    if not 0 < len(owner) <= LONGEST_OWNER or owner != storable(owner):
+        raise ConfigurationError(
+            f"queue {queue}: the owner of a claim needs a name of 1 to {LONGEST_OWNER} characters of Unicode"
+        )
 
 
 def check_lease(queue: str, lease_seconds: float) -> None:

@@ -24,6 +24,8 @@ from queue_pipeline.transport.errors import (
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, ReceivedMessage, from_row
 from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.send import Sender, Shipment
+from queue_pipeline.transport.stack_frames import frame_of, trace_at
+from queue_pipeline.transport.storable import storable
 
 LONGEST_EXCEPTION_MESSAGE = 16_384
 ROWS_PER_STATEMENT = 500
@@ -191,12 +193,13 @@ class Forwarder:
     def _fail(
         self, transaction: Transaction, destination: str, message: ReceivedMessage, error: QueuePipelineError
     ) -> None:
-        kind, told = f"{type(error).__module__}.{type(error).__name__}", str(error)[:LONGEST_EXCEPTION_MESSAGE]
+        kind = f"{type(error).__module__}.{type(error).__name__}"
+        told = storable(str(error), LONGEST_EXCEPTION_MESSAGE)
         failure = {
             wire.FAILED_QUEUE: destination,
             wire.EXCEPTION_TYPE: kind,
             wire.EXCEPTION_MESSAGE: told,
-            wire.EXCEPTION_STACK_TRACE: f"{kind}: {told}",
+            wire.EXCEPTION_STACK_TRACE: trace_at(kind, told, [frame_of(Forwarder.forward_all)]),
             wire.TIME_OF_FAILURE: wire.format_timestamp(datetime.now(UTC)),
         }
         copy = OutgoingMessage(message.body, {**message.headers, **failure})

@@ -8,6 +8,7 @@ from queue_pipeline.transport.addressing import PAUSES_TABLE, AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.storable import storable
 
 LONGEST_NAME = 200
 LONGEST_REASON = 1_000
@@ -33,8 +34,9 @@ class Pauses:
     def pause(self, name: str, by: str, reason: str = "") -> bool:
         """Pause something; False when it is paused already, whose reason then stays as it was first given."""
         check_pause(name, by, reason)
+        values = {"name": name, "by": storable(by), "reason": storable(reason)}
         command = self._statement("pause_add")
-        return self._database.run(lambda own: own.count(command, name=name, by=by, reason=reason)) == 1
+        return self._database.run(lambda own: own.count(command, **values)) == 1
 
     def resume(self, name: str) -> bool:
         """Let something go on; False when it was not paused."""
@@ -53,8 +55,8 @@ class Pauses:
 
 def check_pause(name: str, by: str, reason: str) -> None:
     """Refuse what the table could not hold."""
-    if not 0 < len(name) <= LONGEST_NAME:
-        raise ConfigurationError(f"a pause of {name!r}: give a name of 1 to {LONGEST_NAME} characters")
+    if not 0 < len(name) <= LONGEST_NAME or name != storable(name):
+        raise ConfigurationError(f"a pause of {name!r}: give a name of 1 to {LONGEST_NAME} characters of Unicode")
     if not 0 < len(by) <= LONGEST_NAME:
         raise ConfigurationError(f"pause of {name}: say in 1 to {LONGEST_NAME} characters who pauses it")
     if len(reason) > LONGEST_REASON:

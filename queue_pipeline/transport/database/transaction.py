@@ -116,6 +116,11 @@ class Transaction:
             self._database.shapes.forget_if_changed(original)
             self._database.notice_loss(self.connection, original)
             raise self._database.translate(original, command.queue, command.table) from error
+        except UnicodeError as error:
+            # The driver's, before or after the server had the statement: half a surrogate pair in a text.
+            self.doom()
+            subject = f"queue {command.queue}: " if command.queue else ""
+            raise DatabaseError(f"{subject}a text that is written or read is not Unicode: {error}") from error
 
 
 BATCH = "queue_pipeline_batch"

@@ -217,8 +217,8 @@ def echo(messages):
 
     seen = F.struct(
         "id",
-        "message_id",
-        F.coalesce("conversation_id", F.lit("-")).alias("talk"),
+        "origin.message_id",
+        F.coalesce("origin.conversation_id", F.lit("-")).alias("talk"),
         F.coalesce("payload.n", F.lit(0)).alias("n"),
         F.length(F.coalesce("payload.s", F.lit(""))).alias("s"),
     )
