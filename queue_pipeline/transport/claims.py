@@ -36,7 +36,8 @@ from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, 
 from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder, Leaving, past_refusals
 from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
-from queue_pipeline.transport.nginn.in_place import Incoming, InPlaceClaims, Mark, OutOfTurn
+from queue_pipeline.transport.nginn.in_place import InPlaceClaims, Mark, OutOfTurn
+from queue_pipeline.transport.nginn.incoming import Incoming
 from queue_pipeline.transport.nginn.reading import read_in_place
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.outbox import Outbox, Pile

@@ -14,7 +14,7 @@ from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.nginn.control import ControlMessages
-from queue_pipeline.transport.nginn.in_place import Incoming
+from queue_pipeline.transport.nginn.incoming import Incoming
 from queue_pipeline.transport.nginn.receiving import NGinnReceiver
 from queue_pipeline.transport.nginn.rows import is_nginn
 from queue_pipeline.transport.nginn.sequences import Sequences

@@ -14,7 +14,8 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.forwarding import Leaving
 from queue_pipeline.transport.messages import ReceivedMessage
-from queue_pipeline.transport.nginn.in_place import LONGEST_ERROR, Incoming, Mark
+from queue_pipeline.transport.nginn.in_place import Mark
+from queue_pipeline.transport.nginn.incoming import LONGEST_ERROR, Incoming
 from queue_pipeline.transport.nginn.rows import StoredRow, received
 from queue_pipeline.transport.nginn.sequences import POSTPONE_MILLISECONDS, numbered
 from queue_pipeline.transport.nginn.sorting import Looked

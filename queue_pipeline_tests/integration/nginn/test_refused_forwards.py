@@ -64,3 +64,12 @@ def test_an_answer_that_is_refused_fails_the_question_alone(bus, numbers):
     assert numbers(bus) == [3]
     assert bus.row(ping)["subqueue"] == "F"
     assert "Billing" in bus.row(ping)["error_info"]
+
+
+def test_a_request_that_no_table_can_keep_fails_alone_whatever_text_it_holds(bus, numbers):
+    members = {"SubscriberEndpoint": BILLING, "SubscriptionTime": "00:00:00"}
+    texts = ("\ud800", "x" * 10_000)
+    requests = [bus.insert_control("SubscribeRequest", MessageType=text, **members) for text in texts]
+    bus.insert(body_of(3))
+    assert numbers(bus) == [3]
+    assert {bus.row(row)["subqueue"] for row in requests} <= {"F", "X"}
