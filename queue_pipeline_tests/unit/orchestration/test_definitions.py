@@ -1,10 +1,12 @@
 """What Dagster loads, by name: a module of the defs folder that vanishes takes its objects with it silently."""
 
+import functools
 import sys
 import types
 
 import dagster as dg
 import pytest
+from pyspark.sql import types as T
 
 from queue_pipeline.definitions import defs
 from queue_pipeline.orchestration.definitions import (
@@ -12,6 +14,7 @@ from queue_pipeline.orchestration.definitions import (
     build_definitions,
     event_specs,
     find_pipelines,
+    project_code,
     queue_specs,
 )
 from queue_pipeline.processing.pipeline import Output, QueuePipeline
@@ -252,3 +255,20 @@ def test_events_are_assets_that_depend_on_whoever_publishes_them():
 def test_events_that_would_be_one_asset_are_refused():
     with pytest.raises(ConfigurationError, match="would both be the asset events/Shop/A"):
         event_specs([declare(publishes=["Shop.A", "Shop+A"])])
+
+
+def test_the_code_of_a_project_is_watched_unless_that_is_switched_off():
+    assert project_code([declare()], {"QUEUE_PIPELINE_WATCH_CODE": "0"}) is None
+    with pytest.raises(ConfigurationError, match="QUEUE_PIPELINE_WATCH_CODE is 'maybe'; give 1 or 0"):
+        project_code([declare()], {"QUEUE_PIPELINE_WATCH_CODE": "maybe"})
+    assert project_code([declare()], {}) is not None
+
+
+def test_schemas_and_partials_do_not_make_spark_or_python_a_part_of_the_project():
+    schema = T.StructType([T.StructField("total", T.LongType())])
+    partial = functools.partial(lambda rate, messages: messages, 20)
+    pipeline = QueuePipeline(name="orders", input_queue="orders", transform=partial, body_schema=schema)
+    code = project_code([pipeline], {})
+    watched = {module.partition(".")[0] for module in code._files}
+    assert "queue_pipeline_tests" in watched
+    assert not {"pyspark", "functools"} & watched
