@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -63,6 +64,22 @@ def error_types(error: BaseException) -> tuple[str, ...]:
     else:
         names = list(_names(type(error)))
     return tuple(dict.fromkeys(names))
+
+
+def in_a_line(failure: Failure) -> str:
+    """A failure as a claim keeps it: its bare name and its words."""
+    return f"{failure.error_type.rpartition('.')[2]}: {failure.message}"
+
+
+def same_cause(one: BaseException, other: BaseException) -> bool:
+    """Whether two errors differ at most in numbers, moments, ports and ids in their first line."""
+    return _cause(one) == _cause(other)
+
+
+def _cause(error: BaseException) -> tuple[str, str]:
+    told = describe(error)
+    first, *_ = told.message.strip().splitlines() or [""]
+    return told.error_type, re.sub(r"\w*\d\w*", "0", first)
 
 
 def _chain(error: BaseException) -> list[_Told]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,8 @@ from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.batch_report import BatchReport
 from queue_pipeline.processing.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.errors import AbandonedError, SparkLostError, SparkUnavailableError
-from queue_pipeline.processing.exception_text import describe, error_types
+from queue_pipeline.processing.exception_text import describe, error_types, in_a_line, same_cause
+from queue_pipeline.processing.executors.part_report import row_ranges
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.rate_limit import RateLimit
@@ -142,7 +142,7 @@ class Recovery:
             ranges = batch.came_back
             return [] if ranges and _is_all(batch, ranges) else ranges
         marked = self._transport.claims.marked(claim, wire.quote(wire.RETRIES))
-        return [] if len(marked) == claim.messages else _ranges(marked)
+        return [] if len(marked) == claim.messages else row_ranges(marked)
 
     def _see_to_abandoned(self, claim: Claim) -> Attempted | None:
         """What is due for a batch that failed in the hands of others, before it is tried here; None: try it."""
@@ -166,7 +166,7 @@ class Recovery:
             if for_all and not CODE_AT_FAULT.isdisjoint(error_types(error)):
                 # It stays so until somebody mends the code, and until then the messages are best kept where they are.
                 raise error
-            told = _line(describe(error))
+            told = in_a_line(describe(error))
             claim, in_a_row = self._transport.claims.fail(claim, told)
             self.limit.failed(in_a_row)
             if (is_spark_error(error) or is_plumbing(error)) and not self._transformer.answers():
@@ -234,7 +234,7 @@ class Recovery:
             if self._stopped.is_set():
                 raise
             failure = describe(error)
-            self.limit.failed(self._transport.failures.add(batch.claim.queue, _line(failure)))
+            self.limit.failed(self._transport.failures.add(batch.claim.queue, in_a_line(failure)))
             for_all = self.is_nobodys_fault(error) or self._is_for_all(error)
             if for_all or batch.messages.num_rows <= 1:
                 given_up = self.processor.give_up(batch, failure)
@@ -258,7 +258,7 @@ class Recovery:
         """
         if self._failed_in_a_row % FAILURES_BETWEEN_PROBES == 0:
             probed = self._transformer.probe()
-            self._broken = probed is not None and _kind(probed) == _kind(error)
+            self._broken = probed is not None and same_cause(probed, error)
         self._failed_in_a_row += 1
         return self._broken
 
@@ -296,29 +296,6 @@ class Recovery:
         return queue in self._pipeline.queues or queue in {table.canonical for table in [*resolved, *siblings]}
 
 
-def _line(failure: Failure) -> str:
-    """A failure as a claim keeps it."""
-    return f"{failure.error_type.rpartition('.')[2]}: {failure.message}"
-
-
-def _kind(error: Exception) -> tuple[str, str]:
-    """What two errors of one cause have in common: the first line, but for numbers, moments, ports and ids in it."""
-    told = describe(error)
-    first, *_ = told.message.strip().splitlines() or [""]
-    return told.error_type, re.sub(r"\w*\d\w*", "0", first)
-
-
 def _is_all(batch: ClaimedBatch, ranges: Sequence[tuple[int, int]]) -> bool:
     rows = batch.messages["row_version"]
     return list(ranges) == [(rows[0].as_py(), rows[-1].as_py())]
-
-
-def _ranges(row_versions: Sequence[int]) -> list[tuple[int, int]]:
-    """Numbers in order as ranges of those that follow one another."""
-    ranges: list[tuple[int, int]] = []
-    for version in row_versions:
-        if ranges and ranges[-1][1] == version - 1:
-            ranges[-1] = (ranges[-1][0], version)
-        else:
-            ranges.append((version, version))
-    return ranges
