@@ -50,7 +50,7 @@ class Failed:
     id: str
     error_type: str
     error: str
-    row_version: int = 0
+    row_version: int
     stack_trace: str = ""
     """Where it was refused, as .NET prints it; empty for the transform, which is known elsewhere."""
 

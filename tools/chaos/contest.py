@@ -61,6 +61,7 @@ def run(wishes: Wishes) -> Report:
             arena.install()
         crew = Crew(stage.arenas, folder, wishes.seed)
         closing.callback(crew.close)
+        crew.start()
         crew.wait_until_started()
         faults = Faults(wishes.seed, crew, stage.engine, stage.cluster, stage.proxy)
         started = time.monotonic()
@@ -69,10 +70,14 @@ def run(wishes: Wishes) -> Report:
         faults.end()
         (folder / DRAIN).touch()
         crew.resume_all()
-        _wait_until_processed(wishes, stage.arenas, crew)
+        # Looks at several tables can miss a message that moves between them; once all workers ended, nothing moves.
+        while _wait_until_processed(wishes, stage.arenas, crew):
+            crew.finish()
+            if not sum(map(_pending, stage.arenas)):
+                break
+            crew.start()
+        crew.finish()
         drained = time.monotonic() - started - trouble
-        crew.poll()
-        crew.close()
         return Report(
             wishes.seed,
             trouble,
@@ -100,8 +105,8 @@ def _make_trouble(wishes: Wishes, crew: Crew, faults: Faults, started: float) ->
         time.sleep(_POLL_SECONDS)
 
 
-def _wait_until_processed(wishes: Wishes, arenas: list[Arena], crew: Crew) -> None:
-    """Wait until nothing is left to do, or until it does not become less any more."""
+def _wait_until_processed(wishes: Wishes, arenas: list[Arena], crew: Crew) -> bool:
+    """Wait until nothing is left to do; False when the rest does not become less any more."""
     fewest, since = math.inf, time.monotonic()
     while fewest and time.monotonic() - since < DRAIN_SECONDS:
         crew.poll()
@@ -110,6 +115,7 @@ def _wait_until_processed(wishes: Wishes, arenas: list[Arena], crew: Crew) -> No
             fewest, since = left, time.monotonic()
         wishes.tell(f"draining: {left:,.0f} messages are left")
         time.sleep(_LOOK_SECONDS)
+    return not fewest
 
 
 def _pending(arena: Arena) -> float:

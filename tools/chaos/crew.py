@@ -19,12 +19,14 @@ from pathlib import Path
 from queue_pipeline.transport.errors import QueuePipelineError
 from tools.chaos import worker
 from tools.chaos.arena import Arena
+from tools.chaos.desk import STOP
 from tools.chaos.senders import DELAYED, PUBLISHED, SENT, UNREADABLE
 
 CONTEXT = multiprocessing.get_context("forkserver")
 # Forked from a process that has loaded everything: a killed worker is replaced within milliseconds.
 CONTEXT.set_forkserver_preload(["tools.chaos.worker"])
 _START_SECONDS = 60.0
+_FINISH_SECONDS = 120.0
 _NEW_MESSAGES = (SENT, DELAYED, PUBLISHED, UNREADABLE)
 _KINDS = {
     "postgresql": Counter(sender=2, publisher=1, receiver=2, claimer=2, stager=1, run=2, mover=1, retrier=1),
@@ -56,11 +58,30 @@ class Crew:
         """What was reported, by arena, kind of worker and action."""
         self.unexpected: Counter[str] = Counter()
         """Errors that no worker has to expect, by their text."""
+        self._arenas = arenas
         self._members: list[Member] = []
-        for arena in arenas:
+
+    def start(self) -> None:
+        """Start a worker of every kind in every arena, some twice."""
+        (self._folder / STOP).unlink(missing_ok=True)
+        for arena in self._arenas:
             kinds = _KINDS["nginn" if arena.is_nginn else "sqlite" if arena.schema is None else "postgresql"]
             for kind in kinds.elements():
                 self._members.append(self._start(arena, kind))
+
+    def finish(self) -> None:
+        """Let every worker end what it has in work, so that no transaction is open afterwards."""
+        (self._folder / STOP).touch()
+        deadline = time.monotonic() + _FINISH_SECONDS
+        for member in self._members:
+            # A worker that writes its journal waits for somebody to read it.
+            while member.process.is_alive() and time.monotonic() < deadline:
+                self._read(member)
+                time.sleep(0.01)
+            self._read(member)
+            if member.process.is_alive():
+                self.unexpected[f"a {member.kind} did not end"] += 1
+        self.close()
 
     @property
     def sent(self) -> int:
@@ -74,10 +95,7 @@ class Crew:
             if member.resumes is not None and now >= member.resumes:
                 self._signal(member, signal.SIGCONT)
                 member.resumes = None
-            for action, count in _received(member.pipe):
-                if action.startswith(worker.UNEXPECTED):
-                    self.unexpected[action] += count
-                self.work[member.arena.name, member.kind, action.partition(":")[0]] += count
+            self._read(member)
             if not member.process.is_alive():
                 member.pipe.close()
                 member.process.join()
@@ -131,6 +149,12 @@ class Crew:
         process.start()
         theirs.close()
         return Member(arena, kind, process, ours)
+
+    def _read(self, member: Member) -> None:
+        for action, count in _received(member.pipe):
+            if action.startswith(worker.UNEXPECTED):
+                self.unexpected[action] += count
+            self.work[member.arena.name, member.kind, action.partition(": Traceback")[0]] += count
 
     def _signal(self, member: Member, number: signal.Signals) -> bool:
         with suppress(ProcessLookupError):

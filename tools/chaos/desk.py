@@ -19,6 +19,8 @@ from tools.chaos.plan import forwarded, number_of
 
 DRAIN = "drain"
 """The file that says: no faults any more, nothing new is sent, what is there is processed."""
+STOP = "stop"
+"""The file that says: end after what is in work."""
 DOOMED = "Chaos.Doomed"
 _DELAYED_SHARE = 0.02
 
@@ -65,6 +67,11 @@ class Desk:
     def is_draining(self) -> bool:
         """Whether the faults are over and everything is to be finished."""
         return (self.folder / DRAIN).exists()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether its work is over."""
+        return (self.folder / STOP).exists()
 
     def note(self, action: str, count: int = 1) -> None:
         """Report what was done; a worker that is killed before it reports has done it all the same."""

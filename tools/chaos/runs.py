@@ -22,6 +22,7 @@ from tools.chaos.plan import MIXED, correlation_id, forwarded, message_id, numbe
 
 _BATCHES = (1, 10, 60, 250, 600)
 _LEASE_SECONDS = 1.5
+_COLUMNS = ["id", "row_version", "headers", "body", "message_id", "correlation_id"]
 _NAMES = [f"{error.__module__}.{error.__qualname__}" for error in (Doomed, Passing)]
 _UNRECOVERABLE = ((), (), (_NAMES[0],), (_NAMES[1],), (_NAMES[0], _NAMES[1]))
 
@@ -124,14 +125,14 @@ class Transform:
         if self._desk.happens(self._policy.failing_share):
             self._fails_for_all = self._desk.happens(self._policy.fails_for_all)
             raise Passing("the service is away \0 for \ud800 now")
-        rows = batch.messages.select(["id", "headers", "body", "message_id", "correlation_id"]).to_pylist()
+        rows = batch.messages.select(_COLUMNS).to_pylist()
         kept: list[tuple[dict[str, str], bytes]] = []
         refused: list[Failed] = []
         for row in rows:
             headers = wire.decode(row["headers"])
             number = number_of(headers)
             if self._desk.arena.plan.doomed_at(number) == self._stage:
-                refused.append(Failed(row["id"], DOOMED, "this message always fails"))
+                refused.append(Failed(row["id"], DOOMED, "this message always fails", row["row_version"]))
                 continue
             headers = self._checked(headers, number, row)
             kept.append((forwarded(headers, self._stage, self._desk.kind, effect=True), row["body"]))

@@ -53,7 +53,7 @@ KINDS: dict[str, Callable[[Desk], Actor]] = {
 
 
 def main(arena: Arena, kind: str, incarnation: int, folder: Path, pipe: Pipe) -> None:
-    """Work until killed. Errors that the transport raises on purpose are what a worker has to expect."""
+    """Work until killed or stopped. Errors that the transport raises on purpose are what a worker has to expect."""
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What goes wrong here is intended, and every line of it would be written thousands of times.
@@ -65,7 +65,7 @@ def main(arena: Arena, kind: str, incarnation: int, folder: Path, pipe: Pipe) ->
         actor = KINDS[kind](desk)
         desk.note(STARTED)
         idle = _IDLE_SECONDS[0]
-        while True:
+        while not desk.is_stopped:
             try:
                 idle = _IDLE_SECONDS[0] if actor.step() else min(2 * idle, _IDLE_SECONDS[1])
                 time.sleep(idle if idle > _IDLE_SECONDS[0] else 0)
