@@ -49,7 +49,7 @@ def _claim(transport: QueueTransport, fail: bool) -> list[int]:
         return []
     batches = list(transport.claim_reader.read(claim))
     bodies = [body for batch in batches for body in batch.column("body").to_pylist()]
-    versions = [version for batch in batches for version in batch.column("row_version").to_pylist()]
+    versions = [int(version) for batch in batches for version in batch.column("row_version").to_numpy()]
     transport.claims.complete(claim, read=RowsRead.of(versions))
     return [int(body or b"") for body in bodies]
 

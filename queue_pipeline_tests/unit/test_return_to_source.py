@@ -12,7 +12,7 @@ from queue_pipeline.transport.addressing import AddressBook
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed_message import Selection, bare_name, first_type, full_name, read_failed
-from queue_pipeline.transport.failed_returns import ROWS_PER_STATEMENT, parts
+from queue_pipeline.transport.forwarding import ROWS_PER_STATEMENT, parts
 from queue_pipeline.transport.return_to_source import without_failure
 
 ROW = "0190A0B0-0000-7000-8000-00000000000A"

@@ -17,7 +17,7 @@ from queue_pipeline_tests.support.recovering import bodies, declare, fill, run
 MESSAGES = 240
 POLICIES = {
     "no retries": NO_RETRIES,
-    "an unrecoverable type": Recoverability(immediate_retries=3, delayed_retries=0, unrecoverable=(ConnectionError,)),
+    "an unrecoverable type": Recoverability(immediate_retries=3, delayed_retries=0, unrecoverable=("ConnectionError",)),
 }
 
 
