@@ -21,6 +21,7 @@ from queue_pipeline.processing.executor_batch import ExecutorBatches
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.failed_copies import FailedCopies, reasons_of, same_reason
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.sorting import strangers
 from queue_pipeline.processing.transforming import Transformer
 from queue_pipeline.processing.travel import travels_by_executors
 from queue_pipeline.transport.claim import Claim
@@ -89,6 +90,9 @@ class BatchProcessor:
         transformed = clock.lap()
         reasons = reasons_of(results.failures, self._context.place)
         refused = pc.is_in(batch.messages["row_version"], pa.array(list(reasons), pa.int64()))
+        if (pc.sum(refused).as_py() or 0) != len(reasons):
+            unknown = reasons.keys() - set(batch.messages["row_version"].to_pylist())
+            raise strangers(self._pipeline.name, f"a failure of row version {min(unknown)}")
         errors = self._context.copies(batch.messages.filter(refused), reasons)
         done = batch.messages.filter(pc.invert(refused))
         ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]

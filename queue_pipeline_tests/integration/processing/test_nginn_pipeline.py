@@ -306,7 +306,8 @@ def test_what_is_refused_or_cannot_be_read_is_failed_with_its_reason(backend, tr
     assert "'a=b=c' is not one name" in told[0]
     assert "msg_text is NULL" in told[1]
     assert told[4].startswith("MessageBodyUnreadable: ")
-    assert (told[3], told[5]) == ("TooLarge: too large: 3", "TooLarge: too large: 5")
+    assert [told[n].splitlines()[0] for n in (3, 5)] == ["TooLarge: too large: 3", "TooLarge: too large: 5"]
+    assert told[3].splitlines()[1].startswith(f"   at {__name__}.refusing() in "), "tools group failures by it"
     assert {found[one].retry_count for one in (ids[3], ids[4], ids[5])} == {1}
 
 

@@ -52,7 +52,7 @@ def check(backend, transport):
     found = backend.sql(transport, f"SELECT subqueue, error_info, retry_count FROM {queue} ORDER BY id")
     assert [row[0] for row in found] == ["F", "X", "X", "F", "X", "X"]
     assert found[0][1].startswith("unreadable")
-    assert tuple(found[3])[1:] == ("Three: three is refused", 1)
+    assert (found[3][1].splitlines()[0], found[3][2]) == ("Three: three is refused", 1)
     assert transport.claims.list() == []
     outbox = transport.book.own("QueueOutbox").qualified
     assert backend.sql(transport, f"SELECT count(*) FROM {outbox}")[0][0] == 0
@@ -88,7 +88,7 @@ def test_a_message_whose_body_does_not_fit_the_schema_stays_in_the_queue_with_th
     queue = transport.resolve(ORDERS).qualified
     found = backend.sql(transport, f"SELECT subqueue, error_info FROM {queue} ORDER BY id")
     assert [row[0] for row in found] == ["X", "F", "X"]
-    assert found[1][1] == f"BadBody: {problems[1]}"
+    assert found[1][1].startswith(f"BadBody: {problems[1]}")
     assert transport.claims.list() == []
 
 

@@ -5,14 +5,18 @@ import json
 import pytest
 
 from queue_pipeline.processing.batch import BatchProcessor
+from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.sorting import Failed
 from queue_pipeline.processing.spark_internals import AttemptSessions
-from queue_pipeline.processing.transforming import SparkTransformer
+from queue_pipeline.processing.transforming import SparkTransformer, Transformed
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline_tests.support.claimed_rows import add_row, change_row_version, remove_row
+from queue_pipeline_tests.support.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processed import process
+from queue_pipeline_tests.support.recovering import declare
 
 WAYS = ("driver", "executors")
 ATOMIC = "sends_atomic_with_receive"
@@ -64,3 +68,18 @@ def test_an_unreliable_batch_ends_its_claim_only_if_it_read_all_of_it(backend, t
     assert [status.messages for status in transport.claims.list()] == [3]
     transport.claims.release(claim)
     assert transport.claims.give_back_abandoned(transport.resolve("orders")) == 4
+
+
+def test_a_failure_of_a_message_that_the_batch_does_not_have_ends_no_message(transport):
+    """The message that it means would be neither processed nor failed."""
+
+    class Confused(PlainTransformer):
+        def transform(self, batch, sending):
+            return Transformed([], [Failed("x", "Refused", "no", batch.messages["row_version"][0].as_py() + 1_000)])
+
+    fill(transport, 2)
+    claim = transport.claim("orders", "me", 100)
+    processor = BatchProcessor(declare(), transport, Confused())
+    with pytest.raises(TransformError, match="belongs to no message of the batch"):
+        processor.work(processor.read(claim))
+    assert [status.messages for status in transport.claims.list()] == [2]
