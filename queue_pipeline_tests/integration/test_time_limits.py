@@ -81,6 +81,22 @@ def test_a_send_whose_commit_is_not_answered_is_reported_as_unknown(impatient, p
     assert impatient.peek("orders") == int(delivered)
 
 
+def test_a_commit_on_a_session_that_was_lost_before_is_not_reported_as_done(impatient, partition):
+    """psqlodbc has noticed that it is in no transaction any more, and its own commit would do nothing and succeed."""
+    billing = impatient.resolve("billing").qualified
+    with impatient.database.engine.connect() as connection:
+        connection.begin()
+        partition.end_after(b"INSERT 0 1\0")
+        with contextlib.suppress(*impatient.database.driver_errors):
+            connection.connection.driver_connection.cursor().execute(
+                f"INSERT INTO {billing} (id, headers) VALUES (gen_random_uuid(), '{{}}')"
+            )
+        assert partition.cut.is_set()
+        with pytest.raises(DBAPIError):
+            connection.commit()
+    assert impatient.peek("billing") == 0
+
+
 def test_a_server_that_falls_silent_inside_a_statement_is_an_outage_and_no_message_is_lost(impatient, partition):
     impatient.send("orders", new_message("{}"))
     partition.cut_at(b"DELETE", delivered=True)

@@ -19,6 +19,11 @@ def drop_packets(side: socket.socket) -> None:
     side.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("HL", 1, ctypes.addressof(_DROP_ALL)))
 
 
+def _fatal() -> bytes:
+    fields = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+    return b"E" + struct.pack("!I", len(fields) + 4) + fields
+
+
 class Partition:
     """Forwards connections to a port of this machine, until one sends certain words and both its ends are cut off."""
 
@@ -29,6 +34,7 @@ class Partition:
         self._sides: list[socket.socket] = []
         self._words: bytes | None = None
         self._delivered = False
+        self._last_words: bytes | None = None
         self.cut = threading.Event()
         """Set once a connection was cut off."""
 
@@ -45,6 +51,11 @@ class Partition:
     def cut_at(self, words: bytes, *, delivered: bool) -> None:
         """Cut off the next connection that sends these words to the server, after they were delivered or before."""
         self._words, self._delivered = words, delivered
+        self.cut.clear()
+
+    def end_after(self, words: bytes) -> None:
+        """End the next connection in whose answers these words are, in the middle of the answer, as the server does."""
+        self._last_words = words
         self.cut.clear()
 
     def _accept(self) -> None:
@@ -79,6 +90,13 @@ class Partition:
     def _to_client(self, server: socket.socket, client: socket.socket, silent: threading.Event) -> None:
         try:
             while (data := server.recv(65_536)) and not silent.is_set():
+                if (words := self._last_words) is not None and words in data:
+                    self._last_words = None
+                    client.sendall(data[: data.index(words) + len(words)] + _fatal())
+                    self.cut.set()
+                    client.shutdown(socket.SHUT_RDWR)
+                    server.shutdown(socket.SHUT_RDWR)
+                    return
                 client.sendall(data)
             if not silent.is_set():
                 client.shutdown(socket.SHUT_WR)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, OUTBOX_TABLE, QueueTable
 from tools.chaos.arena import COPIES, ERRORS, RESULTS, Arena
+from tools.chaos.desk import acknowledgements
 from tools.chaos.plan import CONTENT, MIXED, STAGES, TRAIL, message_id
 from tools.chaos.senders import PUBLISHED, UNREADABLE
 
@@ -58,8 +60,9 @@ class Account:
 class Accountant:
     """Compares what is in the database with what was sent."""
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: Arena, folder: Path) -> None:
         self._arena = arena
+        self._acknowledged = acknowledgements(folder, arena)
         self._plan = arena.plan
         self._account = Account(arena.name)
         self._sent: dict[int, str] = {}
@@ -93,6 +96,9 @@ class Accountant:
         ):
             self._sent |= dict.fromkeys(range(first, first + messages), kind)
         self._account.sent = len(self._sent)
+        for number in self._acknowledged.read_text().split() if self._acknowledged.exists() else ():
+            if int(number) not in self._sent:
+                self._account.lost[f"the transaction that sent message {number} was reported as committed"] += 1
 
     def _error(self, row: Mapping[str, Any], found: Counter[int]) -> None:
         body: bytes = row["body"]

@@ -82,7 +82,7 @@ def run(wishes: Wishes) -> Report:
             wishes.seed,
             trouble,
             drained,
-            [_account(wishes, arena) for arena in stage.arenas],
+            [_account(wishes, arena, folder) for arena in stage.arenas],
             faults.counts,
             crew.work,
             crew.unexpected,
@@ -127,9 +127,9 @@ def _pending(arena: Arena) -> float:
         return _UNKNOWN
 
 
-def _account(wishes: Wishes, arena: Arena) -> Account:
+def _account(wishes: Wishes, arena: Arena, folder: Path) -> Account:
     wishes.tell(f"reading every message of {arena.name}")
-    return Accountant(arena).account()
+    return Accountant(arena, folder).account()
 
 
 @contextmanager

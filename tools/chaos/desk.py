@@ -25,6 +25,11 @@ DOOMED = "Chaos.Doomed"
 _DELAYED_SHARE = 0.02
 
 
+def acknowledgements(folder: Path, arena: Arena) -> Path:
+    """Where senders of an arena note what was reported to them as committed."""
+    return folder / f"acknowledged {arena.name}"
+
+
 class RolledBack(Exception):
     """What a worker raises in a transaction that is to be undone."""
 
@@ -76,6 +81,11 @@ class Desk:
     def note(self, action: str, count: int = 1) -> None:
         """Report what was done; a worker that is killed before it reports has done it all the same."""
         self.pipe.send((action, count))
+
+    def acknowledge(self, number: int) -> None:
+        """Note, outside of the database, that a transaction that sent from this number on was reported as committed."""
+        with acknowledgements(self.folder, self.arena).open("a") as file:
+            file.write(f"{number}\n")
 
     def happens(self, share: float) -> bool:
         """Whether a mishap of this probability happens; never while draining."""

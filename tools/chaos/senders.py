@@ -50,6 +50,7 @@ class Sender:
         except RolledBack:
             desk.note("rolled back", len(numbers))
         else:
+            desk.acknowledge(numbers.start)
             desk.note(kind, len(numbers))
         return True
 

@@ -48,3 +48,13 @@ class OdbcPostgreSqlDialect(PyODBCConnector, PGDialect):
             # Without braces the driver would read plus and percent signs as in a URL.
             text += f";PWD={{{str(url.password).replace('}', '}}')}}}"
         return (text,), more
+
+    def do_commit(self, dbapi_connection: Any) -> None:
+        """Commit by a statement: once psqlodbc has noticed that the session is lost, its own commit does nothing.
+
+        And it succeeds: work that was undone would be reported as done.
+        """
+        cursor = dbapi_connection.cursor()
+        cursor.execute("COMMIT")
+        cursor.close()
+        dbapi_connection.commit()
