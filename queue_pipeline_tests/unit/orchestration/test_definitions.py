@@ -51,7 +51,9 @@ def package(monkeypatch, tmp_path, **modules):
     made.__path__ = [str(folder)]
     monkeypatch.setitem(sys.modules, "some_defs", made)
     for name in modules:
-        monkeypatch.delitem(sys.modules, f"some_defs.{name}", raising=False)
+        # Forgotten at the end, too: set first, so that there is something to undo.
+        monkeypatch.setitem(sys.modules, f"some_defs.{name}", made)
+        del sys.modules[f"some_defs.{name}"]
     return made
 
 
