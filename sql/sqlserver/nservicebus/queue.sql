@@ -92,12 +92,12 @@ SELECT
 -- the plan scans. Locks: the rows it deletes; rows that others have locked are skipped.
 DELETE q
 OUTPUT
-    deleted.Id, deleted.RowVersion, CASE WHEN deleted.Expires <= GETUTCDATE() THEN 1 ELSE 0 END, deleted.Headers,
-    deleted.Body,
-    {correlation_id}, {reply_to_address}
+    deleted.Id, deleted.RowVersion, head.HasExpired, deleted.Headers, deleted.Body, {correlation_id}, {reply_to_address}
 FROM {queue} AS q WITH (UPDLOCK, READPAST, ROWLOCK)
 INNER JOIN (
-    SELECT TOP (:limit) RowVersion FROM {queue} WITH (UPDLOCK, READPAST, ROWLOCK) ORDER BY RowVersion
+    SELECT TOP (:limit) RowVersion, CASE WHEN Expires <= GETUTCDATE() THEN 1 ELSE 0 END AS HasExpired
+    FROM {queue} WITH (UPDLOCK, READPAST, ROWLOCK)
+    ORDER BY RowVersion
 ) AS head ON head.RowVersion = q.RowVersion
 
 -- name: purge
