@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
 from queue_pipeline.transport.claim import Claim
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import Backend
@@ -11,6 +13,8 @@ from queue_pipeline_tests.support.backends import Backend
 
 def shift_row_versions(backend: Backend, transport: QueueTransport, queue: str, by: int) -> None:
     """Move the row versions of the messages that wait, as if the queue's sequence had been restarted elsewhere."""
+    if backend.name == "sqlserver":
+        pytest.skip("an identity column cannot be updated there")
     # SQLite checks the key row by row: the rows go far away first, where none is in their way.
     table, version = transport.resolve(queue).qualified, _version(backend)
     for distance in (2**40, by - 2**40):
