@@ -46,9 +46,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(fixture, names(metafunc.module.__name__), indirect=True)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run the slow tests as well, which rarely fail")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who shares what takes long to start, for several processes: one Spark server, one cluster, else a module."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out slow tests unless all are wanted. Tests that share what takes long to start are a group for one
+    process: one Spark server, one cluster, else a module.
+    """
+    if not config.getoption("--all"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
 
@@ -118,7 +127,8 @@ def transport(backend: Backend) -> QueueTransport:
 @pytest.fixture
 def needs_row_locks(backend: Backend) -> None:
     if not backend.skips_locked_rows:
-        pytest.skip(f"{'Babelfish ignores READPAST' if backend.is_babelfish else 'SQLite has one writer at a time'}")
+        reason = "Babelfish ignores READPAST" if backend.is_babelfish else "SQLite has one writer at a time"
+        pytest.skip(f"needs row locks: {reason}")
 
 
 def _open(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:

@@ -242,7 +242,7 @@ def _server_user() -> pwd.struct_passwd | None:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on right now."""
+    """A port of the loopback interface on which no process listens right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -68,15 +68,28 @@ class Processes:
 
         Returns what even then is still there.
         """
-        _signal((process.pid for process in self._started if process.poll() is None), signal.SIGINT)
+        send_signal((process.pid for process in self._started if process.poll() is None), signal.SIGINT)
         _wait(lambda: all(process.poll() is not None for process in self._started), POLITE_SECONDS)
-        _signal(self.alive(but), signal.SIGTERM)
+        send_signal(self.alive(but), signal.SIGTERM)
         if not _wait(lambda: not self.alive(but), STERN_SECONDS):
-            _signal(self.alive(but), signal.SIGKILL)
+            send_signal(self.alive(but), signal.SIGKILL)
             _wait(lambda: not self.alive(but), STERN_SECONDS)
         for process in self._started:
             process.poll()
         return self.alive(but)
+
+    def kill(self) -> int:
+        """End everything at once and by force; returns how many processes that took."""
+        killed: set[int] = set()
+        limit = time.monotonic() + STERN_SECONDS
+        # What is started while the others end is found by the next look.
+        while (found := self.alive()) and time.monotonic() < limit:
+            send_signal(found, signal.SIGKILL)
+            killed |= {*found}
+            time.sleep(_LOOK_SECONDS)
+        for process in self._started:
+            process.poll()
+        return len(killed)
 
 
 def tail(log: Path, lines: int = 15) -> str:
@@ -87,7 +100,8 @@ def tail(log: Path, lines: int = 15) -> str:
         return ""
 
 
-def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+def send_signal(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to processes, some of which may be gone."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from queue_pipeline.transport.database.statements import Section, sections
@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "sql.md"
 _SUBJECTS = {
     "session": "What every connection runs first, and how a transaction is watched.",
     "schema": "Tables that belong to this package, created by `queue-pipeline install`.",
-    "claims": "Claims: batches that somebody holds (`QueueClaims`).",
+    "claims": "Claims: batches in work (`QueueClaims`).",
     "outbox": "Results that executors staged until their claim is completed (`QueueOutbox`).",
     "operations": "Slots of running batches, pauses, failures in a row.",
     "subscriptions": "Who wants which event types.",
@@ -64,10 +64,10 @@ def _row(name: str, by_dialect: Mapping[str, Section]) -> str:
         reason, _, lock = section.comment.partition("Locks: ")
         reasons[dialect], locks[dialect] = reason.strip(), lock.strip().rstrip(".")
     only = "" if len(by_dialect) == len(DIALECTS) else f" ({', '.join(DIALECTS[dialect] for dialect in by_dialect)})"
-    return f"| `{name.rpartition('.')[2]}`{only} | {_told(reasons)} | {_told(locks)} |"
+    return f"| `{name.rpartition('.')[2]}`{only} | {_by_text(reasons)} | {_by_text(locks)} |"
 
 
-def _told(texts: Mapping[str, str]) -> str:
+def _by_text(texts: Mapping[str, str]) -> str:
     """One text if all dialects say the same, else each with its dialects."""
     by_text: dict[str, list[str]] = {}
     for dialect, text in texts.items():
@@ -77,7 +77,7 @@ def _told(texts: Mapping[str, str]) -> str:
     return "<br>".join(f"{', '.join(named)}: {text}" for text, named in by_text.items())
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main() -> None:
     """Write the page."""
     PAGE.write_text(page(), encoding="utf-8")
 

@@ -15,6 +15,7 @@ from queue_pipeline.cli import (
     claims,
     errors,
     example,
+    health,
     install,
     look,
     maintain,
@@ -121,6 +122,7 @@ app.add_command(request.request)
 app.add_command(look.peek)
 app.add_command(look.show)
 app.add_command(look.status)
+app.add_command(health.health)
 app.add_command(receive.receive)
 app.add_command(maintain.purge)
 app.add_command(maintain.audit_indexes)

@@ -97,7 +97,7 @@ def check_lines(file: IO[bytes], name: str, *, skip_bad: bool) -> tuple[int, int
     if bad_count and (not skip_bad or not good):
         more = f"; and {count_of(bad_count - len(bad), 'more bad line')}" if bad_count > len(bad) else ""
         words = "no line is a message" if skip_bad else f"{'; '.join(bad)}{more}"
-        advice = "mend the file" if skip_bad else "mend the file, or send the rest with --skip-bad"
+        advice = "correct the file" if skip_bad else "correct the file, or send the rest with --skip-bad"
         raise BadLinesError(f"{name}, {words}; nothing was sent: {advice}")
     return good, bad_count
 

@@ -76,10 +76,10 @@ def release(session: Session, claims: tuple[str, ...]) -> None:
 @shared_options
 @pass_session
 def return_claims(session: Session, queue: str) -> None:
-    """Put the messages of claims that nobody holds back into QUEUE.
+    """Put the messages of claims without a holder back into QUEUE.
 
     For a queue that is to be received from without claims again, by a .NET endpoint for example: messages of a
-    released claim, or of one whose lease ran out, wait for the next claim and are seen by nobody else.
+    released claim, or of one whose lease ran out, wait for the next claim and are not visible in the queue.
     """
     with session.transport() as transport:
         table = transport.resolve(queue)
@@ -96,7 +96,7 @@ def name(claim: Claim | ClaimStatus) -> str:
 
 
 def state(status: ClaimStatus) -> str:
-    """Who has a claim now: somebody, or whoever comes next."""
+    """Who has a claim now: its holder, or the next receiver."""
     if status.owner is None:
         return "released"
     return "held" if status.lease_seconds > 0 else "lease ran out"

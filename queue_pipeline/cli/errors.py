@@ -90,7 +90,7 @@ def errors(context: click.Context) -> None:
 def list_errors(session: Session, /, limit: int, **chosen: Any) -> None:
     """List failed messages, oldest first, and count those that failed alike.
 
-    They stay where they are, and nobody waits for them meanwhile. The table has the beginning of an error;
+    They stay where they are, and no transaction waits for them meanwhile. The table has the beginning of an error;
     --json and `errors show` have all of it.
     """
     selection = Selection(**chosen) if any(chosen.values()) else None
@@ -185,7 +185,7 @@ def discard(session: Session, /, yes: bool, batch: int, **chosen: Any) -> None:
     """
     selection = _selection("discard", chosen)
     if not yes and not _is_interactive():
-        raise click.UsageError("nobody can be asked here, and what is discarded is gone for good; add --yes")
+        raise click.UsageError("there is no terminal to ask at, and what is discarded is gone for good; add --yes")
     discarded = 0
     with session.transport() as transport:
         queue, last = _look(session, transport, selection)

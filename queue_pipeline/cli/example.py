@@ -78,8 +78,8 @@ def send(session: Session, count: int, bad: float, seed: int | None, rate: float
         return
     write_lines(f"sent {count_of(sent.total(), 'order')} to {table} (seed {chosen})")
     if kinds:
-        told = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
-        write_lines(f"{kinds.total():,} of them for the error queue: {told}")
+        listed = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+        write_lines(f"{kinds.total():,} of them for the error queue: {listed}")
 
 
 @example.command()

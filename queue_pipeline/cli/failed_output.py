@@ -86,8 +86,8 @@ def write_takers(receivers: Sequence[Receiver]) -> None:
 def document(message: FailedMessage, body: bytes | None = None) -> dict[str, Any]:
     """A message as JSON, with its body when that is at hand."""
     moment = message.time_of_failure
-    told = {**asdict(message), "time_of_failure": None if moment is None else moment.isoformat()}
-    return told if body is None else told | body_document(body)
+    document = {**asdict(message), "time_of_failure": None if moment is None else moment.isoformat()}
+    return document if body is None else document | body_document(body)
 
 
 def retry_command(session: Session, ids: Sequence[str] = (), **chosen: str | None) -> str:

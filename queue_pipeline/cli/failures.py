@@ -23,7 +23,7 @@ BROKEN_PIPE = 141
 EXIT_CODES = """\b
 Exit codes:
    0  done
-   1  audit-indexes found something, failed messages could not go back, or the database reported a failure
+   1  health or audit-indexes found something, failed messages could not go back, or the database reported a failure
    2  the command, an option, a setting or a message is not usable as given
    3  a queue, a claim or a failed message does not exist
    4  the database cannot be reached, or asks to try again

@@ -1,4 +1,4 @@
-"""`install` and `script`: the tables of queues, created, or printed for whoever may create them."""
+"""`install` and `script`: the tables of queues, created, or printed for a person who may create them."""
 
 from __future__ import annotations
 

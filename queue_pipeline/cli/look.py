@@ -11,7 +11,10 @@ from queue_pipeline.cli.output import duration, write_json, write_lines, write_t
 from queue_pipeline.cli.parameters import POSITIVE, any_queues_argument, queue_argument, queues_argument
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.errors import TableNotFoundError
+from queue_pipeline.transport.failure_counts import FailureCount
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
 from queue_pipeline.transport.status import QueueStatus
 
@@ -93,13 +96,15 @@ def status(session: Session, queues: tuple[str, ...]) -> None:
 
     Without arguments these are all queues of the schema. Ages are those that senders wrote into their
     messages. Claimed messages are in work; claims whose lease ran out, or that were given back, count as
-    abandoned until the next receiver takes them over. A dash stands for a table that was not installed. Queues of
+    abandoned until the next receiver takes them over. Queues whose attempts fail are listed below with the last
+    error. A dash stands for a table that was not installed. Queues of
     NGinn.MessageBus also tell what they keep of processed and failed messages, and the latency of five minutes.
     """
     with session.transport() as transport:
         found = transport.status(*queues)
+        failing = _failing(transport)
     if session.json:
-        write_json({"queues": [asdict(figures) for figures in found]})
+        write_json({"queues": [_status_document(figures, failing.get(figures.queue)) for figures in found]})
     elif found:
         columns: tuple[str, ...] = _STATUS_COLUMNS
         rows = [_row(figures) for figures in found]
@@ -107,6 +112,12 @@ def status(session: Session, queues: tuple[str, ...]) -> None:
             columns = (*columns, *_NGINN_COLUMNS)
             rows = [(*row, *_nginn_row(figures)) for row, figures in zip(rows, found, strict=True)]
         write_table(columns, rows, figures=columns[1:])
+        for figures in found:
+            if (failed := failing.get(figures.queue)) is not None:
+                since = duration(failed.since_seconds)
+                write_lines(
+                    f"{failed.queue}: the last {failed.failures:,} attempts failed, for {since}: {failed.last_error}"
+                )
     else:
         write_lines("no queue is here yet; create one with: queue-pipeline install QUEUE")
 
@@ -123,6 +134,21 @@ def _document(message: Shown) -> dict[str, Any]:
     if headers is None:
         document["raw_headers"] = message.raw_headers
     return document | body_document(message.body)
+
+
+def _failing(transport: QueueTransport) -> dict[str, FailureCount]:
+    """Queues whose attempts fail; none are known where only tables of others are installed."""
+    try:
+        return transport.failures.list()
+    except TableNotFoundError:
+        return {}
+
+
+def _status_document(figures: QueueStatus, failed: FailureCount | None) -> dict[str, Any]:
+    return asdict(figures) | {
+        "failed_attempts": failed.failures if failed else 0,
+        "last_error": failed.last_error if failed else None,
+    }
 
 
 def _row(figures: QueueStatus) -> tuple[object, ...]:

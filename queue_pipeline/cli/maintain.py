@@ -80,19 +80,19 @@ def move_due(session: Session, queues: tuple[str, ...], batch: int, watch: bool)
 def audit_indexes(context: click.Context, queues: tuple[str, ...]) -> None:
     """Find missing, outdated or bloated indexes and tables.
 
-    Each finding says what it costs and how it is mended; the exit code is 1 when there are any. Without
+    Each finding says what it costs and how it is fixed; the exit code is 1 when there are any. Without
     arguments every queue of the schema is looked at.
     """
     session = context.ensure_object(Session)
     with session.transport() as transport:
         findings = transport.audit_indexes(*queues)
     if session.json:
-        fields = ("queue", "code", "severity", "message", "cost", "mend", "section")
+        fields = ("queue", "code", "severity", "message", "cost", "fix", "section")
         write_json({"findings": [{name: getattr(finding, name) for name in fields} for finding in findings]})
     for finding in () if session.json else findings:
         write_heading(f"{finding.severity}: {finding.message} ({finding.code})")
-        mend = [f"    {line}" for line in finding.mend.splitlines()]
-        write_lines(f"  cost: {finding.cost}", f"  mend ({finding.section}):", *mend, "")
+        fix = [f"    {line}" for line in finding.fix.splitlines()]
+        write_lines(f"  cost: {finding.cost}", f"  fix ({finding.section}):", *fix, "")
     if not session.json:
         write_lines(count_of(len(findings), "finding") if findings else "no findings")
     if findings:

@@ -135,8 +135,8 @@ def unsubscribe(session: Session, publisher: str, subscriber: str, message_type:
     if session.json:
         write_json({"publisher": publisher, "subscriber": subscriber, "message_type": message_type, "changed": changed})
     else:
-        told = f"{subscriber} gets no more {message_type} from {publisher}"
-        write_lines(told if changed else f"{subscriber} has no subscription to {message_type} at {publisher}")
+        done = f"{subscriber} gets no more {message_type} from {publisher}"
+        write_lines(done if changed else f"{subscriber} has no subscription to {message_type} at {publisher}")
 
 
 @nginn.command()
@@ -161,7 +161,7 @@ def subscriptions(session: Session, publisher: str | None) -> None:
         ]
         write_table(("publisher", "type", "subscriber", "expires in"), rows, figures=("expires in",))
     else:
-        write_lines("nobody has subscribed")
+        write_lines("there are no subscribers")
 
 
 def _tell(session: Session, queue: str, verb: str, count: int) -> None:

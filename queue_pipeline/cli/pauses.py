@@ -16,7 +16,7 @@ from queue_pipeline.cli.session import Session, pass_session, shared_options
 
 @click.command()
 @pipeline_argument
-@click.option("--reason", type=Text(), metavar="TEXT", default=None, help="Why, for whoever finds it paused.")
+@click.option("--reason", type=Text(), metavar="TEXT", default=None, help="Why it is paused, for other people.")
 @click.option("--by", type=Text(), metavar="TEXT", default=None, help="Who pauses it. Default: your user and machine.")
 @shared_options
 @pass_session

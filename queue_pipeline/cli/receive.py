@@ -62,7 +62,7 @@ def _write(session: Session, batch: Received) -> None:
     for message in batch:
         write_message(message.row_version, message.id, message.headers, message.body, full=True)
     words = {**_ASIDE, **({"poisoned": "failed in place"} if is_nginn(batch.queue) else {})}
-    aside = [f"{getattr(batch, field):,} {told}" for field, told in words.items() if getattr(batch, field)]
+    aside = [f"{getattr(batch, field):,} {word}" for field, word in words.items() if getattr(batch, field)]
     summary = f"received {count_of(len(batch), 'message')} from {batch.queue}"
     write_lines(f"{summary} ({', '.join(aside)})" if aside else summary)
 

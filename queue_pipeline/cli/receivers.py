@@ -40,4 +40,4 @@ def receivers(session: Session, queue: str | None) -> None:
         columns = ("queue", "owner", "places", "for", "lease", "takes more")
         write_table(columns, rows, figures=("places", "for", "lease"))
     else:
-        write_lines("nobody is at work")
+        write_lines("no receiver is at work")

@@ -26,7 +26,7 @@ DEFAULT_ERROR_QUEUE = "error"
 
 @dataclass
 class Session:
-    """The global options; there before anything is parsed, so that an early error knows how to be told."""
+    """The global options; there before anything is parsed, so that an early error knows its form."""
 
     database: str | None = None
     schema: str | None = None

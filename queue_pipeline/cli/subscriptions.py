@@ -76,4 +76,4 @@ def subscriptions(session: Session, topic: str | None) -> None:
     elif found:
         write_table(("endpoint", "topic", "queue"), [(each.endpoint, each.topic, each.queue) for each in found])
     else:
-        write_lines(f"nobody is subscribed{f' to {full_name(topic)}' if topic else ''}")
+        write_lines(f"there are no subscribers{f' to {full_name(topic)}' if topic else ''}")

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class CallbackReceiver:
-    """Takes replies in batches and hands them to whoever waits, once the batch is committed."""
+    """Takes replies in batches and hands them to the waiting requests, once the batch is committed."""
 
     def __init__(
         self,
@@ -157,13 +157,13 @@ class CallbackReceiver:
         return taken
 
     def _answer(self, matched: dict[str, ReceivedMessage]) -> None:
-        """Hand replies over; those whose requests ended while they were being taken are nobody's after all."""
+        """Hand replies over; those whose requests ended meanwhile have no receiver."""
         too_late = [message for asked, message in matched.items() if not self._pending.answer(asked, reply_of(message))]
         for operation in self._aside(too_late):
             self._transport.dispatch([operation])
 
     def _aside(self, messages: Sequence[ReceivedMessage]) -> list[Operation]:
-        """Tell of replies that nobody waits for; what is to be sent to the error queue for them."""
+        """Log replies without a waiting request; returns what is to be sent to the error queue for them."""
         operations = []
         for message in messages:
             asked = message.headers.get(wire.CORRELATION_ID)

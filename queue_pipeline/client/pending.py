@@ -15,7 +15,7 @@ from queue_pipeline.client.reply import Reply
 from queue_pipeline.transport.errors import RequestTimeoutError
 
 REMEMBERED = 10_000
-"""Of so many ended requests it is known how they ended, so that a reply nobody waits for can be explained."""
+"""Of so many ended requests it is known how they ended, so that a reply without a waiting request can be explained."""
 
 
 class Ending(enum.Enum):
@@ -40,7 +40,7 @@ class InFlight:
 
 
 class PendingRequests:
-    """Requests by their ids. Whoever takes one out of it ends it, so that it ends once."""
+    """Requests by their ids. Taking one out ends it, so that it ends once."""
 
     def __init__(self, callback_queue: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._callback_queue = callback_queue
@@ -70,7 +70,7 @@ class PendingRequests:
             return message_id in self._waiting
 
     def answer(self, message_id: str, reply: Reply) -> bool:
-        """Hand a reply over; False if nobody waits for it any more."""
+        """Hand a reply over; False if no request waits for it any more."""
         request = self._take(message_id, Ending.ANSWERED)
         if request is None:
             return False
@@ -87,7 +87,7 @@ class PendingRequests:
             request.future.set_exception(error)
 
     def drop(self, message_id: str, ending: Ending) -> None:
-        """End a request that nobody waits for, because its sender got an error."""
+        """End a request whose sender got an error and does not wait."""
         request = self._take(message_id, ending)
         if request is not None:
             request.future.cancel()

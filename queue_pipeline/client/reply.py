@@ -58,5 +58,5 @@ class Reply:
 
 
 def reply_of(message: ReceivedMessage) -> Reply:
-    """What a row of a callback queue tells whoever asked."""
+    """What a row of a callback queue says to the one that asked."""
     return Reply(message.body, message.headers)

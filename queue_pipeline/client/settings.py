@@ -12,7 +12,7 @@ Unmatched = Literal["error", "discard"]
 
 
 class CallbackSettings(BaseModel):
-    """When a client looks into its callback queue, and what becomes of replies that nobody waits for.
+    """When a client looks into its callback queue, and what becomes of replies without a waiting request.
 
     Right after a request it looks every `first_delay` seconds; each look that finds nothing doubles the pause, up to
     `peek_delay`.
@@ -35,10 +35,10 @@ class CallbackSettings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            told = "; ".join(
+            problems = "; ".join(
                 f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in error.errors()
             )
-            raise ConfigurationError(f"callback settings: {told}") from None
+            raise ConfigurationError(f"callback settings: {problems}") from None
 
     @model_validator(mode="after")
     def _growing(self) -> CallbackSettings:

@@ -1,4 +1,4 @@
-"""Replies that nobody waits for: why that is so, in words for the log and for the error queue."""
+"""Replies without a waiting request: why that is so, in words for the log and for the error queue."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ UNMATCHED = "UnmatchedReply"
 
 
 def why_unmatched(message: ReceivedMessage, queue: str, ending: Ending | None) -> Failure:
-    """What is to be told of a reply; `ending` is that of the request which it names, if it was known here."""
+    """What is said of a reply; `ending` is that of the request which it names, if it was known here."""
     correlation_id = message.headers.get(wire.CORRELATION_ID)
     subject = f"reply {message.message_id} in {queue}"
     data = {"Message ID": message.message_id, "Transport message ID": message.id}
     if not correlation_id:
-        kind, why = UNMATCHED, f"{subject} has no correlation id, so that nobody knows what it answers"
+        kind, why = UNMATCHED, f"{subject} has no correlation id, so it is not known what it answers"
     elif ending is None:
         kind = UNMATCHED
         why = (

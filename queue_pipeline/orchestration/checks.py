@@ -1,4 +1,4 @@
-"""Asset checks: the index audit of every queue, with the statement that mends what is missing."""
+"""Asset checks: the index audit of every queue, with the statement that fixes what is missing."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def _index_check(queue: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=names.queue_key(queue),
         name="indexes",
-        description=f"Whether {queue} has the indexes and columns that it needs; findings carry the mending statement.",
+        description=f"Whether {queue} has the indexes and columns that it needs; findings carry the SQL that fixes it.",
     )
     def indexes(transport: QueueTransportResource) -> dg.AssetCheckResult:
         try:
@@ -30,7 +30,7 @@ def _index_check(queue: str) -> dg.AssetChecksDefinition:
         if not findings:
             return dg.AssetCheckResult(passed=True, metadata={"findings": 0})
         rows = [
-            dg.TableRecord({"finding": one.code, "what": one.message, "cost": one.cost, "mend": one.mend})
+            dg.TableRecord({"finding": one.code, "what": one.message, "cost": one.cost, "fix": one.fix})
             for one in findings
         ]
         return dg.AssetCheckResult(
@@ -39,8 +39,8 @@ def _index_check(queue: str) -> dg.AssetChecksDefinition:
             description=findings[0].message,
             metadata={
                 "findings": len(findings),
-                "mend": dg.MetadataValue.md(
-                    "\n".join(f"```sql\n-- {one.section}\n{one.mend}\n```" for one in findings if one.mend)
+                "fix": dg.MetadataValue.md(
+                    "\n".join(f"```sql\n-- {one.section}\n{one.fix}\n```" for one in findings if one.fix)
                 ),
                 "details": dg.MetadataValue.table(rows),
             },

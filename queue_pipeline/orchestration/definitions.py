@@ -16,14 +16,14 @@ from queue_pipeline.orchestration.checks import index_checks
 from queue_pipeline.orchestration.failed_message_jobs import FAILED_MESSAGE_NAMES, failed_message_jobs
 from queue_pipeline.orchestration.maintenance import (
     AUDIT_JOB,
-    CHECK_JOB,
     MAINTENANCE_NAMES,
     maintenance_jobs,
     maintenance_schedules,
 )
+from queue_pipeline.orchestration.old_runs import remove_job
 from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
 from queue_pipeline.orchestration.pipeline_checks import pipeline_checks
-from queue_pipeline.orchestration.sensors import peek_sensor, release_sensors
+from queue_pipeline.orchestration.sensors import peek_sensor
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.source_code import SourceCode
 from queue_pipeline.transport.errors import ConfigurationError
@@ -62,20 +62,15 @@ def build_definitions(pipelines: Sequence[QueuePipeline], *, autostart: bool | N
     assets = [pipeline_asset(pipeline, code) for pipeline in pipelines]
     queues = queue_specs(pipelines)
     jobs: list[Any] = [_pipeline_job(pipeline, code) for pipeline in pipelines]
-    checks = [
-        _check_job(AUDIT_JOB, [spec.key for spec in queues], "Checks the indexes of every queue."),
-        _check_job(
-            CHECK_JOB,
-            [names.pipeline_key(pipeline) for pipeline in pipelines],
-            "Checks every pipeline: error queue, age of the oldest message, expired messages.",
-        ),
-    ]
-    maintenance = maintenance_jobs(pipelines)
+    audit = _check_job(AUDIT_JOB, [spec.key for spec in queues], "Checks the indexes of every queue.")
+    beside = [audit, *maintenance_jobs(pipelines), *failed_message_jobs(pipelines)]
+    keys = [spec.key for spec in queues] + [names.pipeline_key(pipeline) for pipeline in pipelines]
+    remove = remove_job([job.name for job in [*jobs, *beside]], keys)
     return dg.Definitions(
         assets=[*assets, *queues, *event_specs(pipelines)],
         asset_checks=[*index_checks(pipelines), *pipeline_checks(pipelines)],
-        jobs=[*jobs, *checks, *maintenance, *failed_message_jobs(pipelines)],
-        sensors=[peek_sensor(pipelines, jobs, sensor_status, code), *release_sensors(sensor_status)],
+        jobs=[*jobs, *beside, remove],
+        sensors=[peek_sensor(pipelines, jobs, sensor_status, code)],
         schedules=maintenance_schedules(schedule_status),
         # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
         executor=dg.in_process_executor,

@@ -49,6 +49,7 @@ def of_run(figures: RunFigures, reason: str, error_queue: str) -> dict[str, Any]
     values: dict[str, Any] = {
         "messages_in": figures.messages,
         "messages_out": figures.sent,
+        "messages_without_outcome": figures.without_outcome,
         "messages_failed": figures.failed,
         "messages_retried_later": figures.delayed,
         "failed_attempts": figures.failed_attempts,
@@ -96,49 +97,63 @@ def counted(count: int, more: str = "") -> str:
 
 
 def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, str]]:
-    """An attempt in the log: what went wrong, how it goes on, and the batches that ended."""
+    """What went wrong in an attempt, and how it goes on."""
     if attempted.failure is not None:
-        told = f"{attempted.failure.error_type}: {attempted.failure.message[:LONGEST_ERROR]}"
+        reason = f"{attempted.failure.error_type}: {attempted.failure.message[:LONGEST_ERROR]}"
         if attempted.step is Step.RETRY:
-            (claim,) = attempted.again
+            claim = attempted.again[0]
             what = f"{counted(claim.messages)} failed (attempt {claim.failures})"
-            yield logging.INFO, f"{what} and will be tried again at once: {told}"
+            yield logging.INFO, f"{what} and will be tried again at once: {reason}"
+        elif attempted.step is Step.WAIT:
+            yield logging.INFO, f"1 message failed and waits, uncounted, while others are tried: {reason}"
+        elif attempted.step is Step.ISOLATE:
+            messages = counted(sum(claim.messages for claim in attempted.again))
+            died = "were in work when Spark or a part of it died"
+            yield logging.WARNING, f"{messages} {died}, and are tried alone: {reason}"
         elif attempted.step is Step.SPLIT and attempted.again:
             sizes = " and ".join(f"{claim.messages:,}" for claim in attempted.again)
-            yield logging.INFO, f"a batch failed and will be tried in parts of {sizes} messages: {told}"
+            yield logging.INFO, f"a batch failed and will be tried in parts of {sizes} messages: {reason}"
         else:
             failed = [one for report in attempted.reports for one in report.failed]
             delayed = sum(report.delayed for report in attempted.reports)
             if delayed:
-                yield logging.WARNING, f"{counted(delayed)} failed and will be tried again later: {told}"
+                yield logging.WARNING, f"{counted(delayed)} failed and will be tried again later: {reason}"
             if failed:
                 ids = ", ".join(ids_of(failed[:FEW_IDS])) + (", …" if len(failed) > FEW_IDS else "")
-                yield logging.ERROR, f"{counted(len(failed))} moved to {pipeline.failed_in} ({ids}): {told}"
+                yield logging.ERROR, f"{counted(len(failed))} moved to {pipeline.failed_in} ({ids}): {reason}"
     for report in attempted.reports:
         if attempted.failure is None:
             refused = [Refusal(one.message_id or one.id, one.error_type, one.error) for one in report.failed]
             for line in few_of_each(refused):
                 yield logging.ERROR, f"refused and moved to {pipeline.failed_in}: {line}"
-        yield logging.INFO, sentence(report)
 
 
 def sentence(report: BatchReport) -> str:
     """A batch in one line of the log."""
+    again = f" (attempt {report.attempt})" if report.attempt > 1 else ""
+    return f"batch {report.claim_id}{again}: {_outcome(report, len(report.failed))}"
+
+
+def summary(figures: RunFigures, seconds: float) -> str:
+    """Several batches in one line of the log."""
+    return f"{figures.batches:,} batches in {seconds:.0f} s: {_outcome(figures, figures.failed)}"
+
+
+def _outcome(figures: BatchReport | RunFigures, failed: int) -> str:
     extra = "".join(
         f", {count:,} {what}"
         for count, what in (
-            (len(report.failed), "failed"),
-            (report.delayed, "to be tried again later"),
-            (report.expired, "expired"),
-            (report.table_rows, "table rows"),
+            (figures.without_outcome, "had no result"),
+            (failed, "failed"),
+            (figures.delayed, "to be tried again later"),
+            (figures.expired, "expired"),
+            (figures.table_rows, "table rows"),
         )
         if count
     )
-    again = f" (attempt {report.attempt})" if report.attempt > 1 else ""
     return (
-        f"batch {report.claim_id}{again}: {report.messages:,} messages in, {report.sent:,} out{extra}; "
-        f"read {report.read_seconds:.2f} s, transform {report.transform_seconds:.2f} s, "
-        f"complete {report.complete_seconds:.2f} s"
+        f"{figures.messages:,} messages in, {figures.sent:,} out{extra}; read {figures.read_seconds:.2f} s, "
+        f"transform {figures.transform_seconds:.2f} s, complete {figures.complete_seconds:.2f} s"
     )
 
 

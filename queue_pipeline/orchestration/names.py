@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from queue_pipeline.processing.pipeline import QueuePipeline
+if TYPE_CHECKING:
+    # Not loaded for a name: it brings Spark, which a health check must not wait for.
+    from queue_pipeline.processing.pipeline import QueuePipeline
 
+PEEK_SENSOR = "peek_queues"
 PIPELINE_TAG = "queue_pipeline/pipeline"
 SLOTS_TAG = "queue_pipeline/slots"
 CODE_TAG = "queue_pipeline/code"

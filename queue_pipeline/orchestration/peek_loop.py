@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
+from queue_pipeline.orchestration.watched_pipelines import WatchedPipeline, read_pipelines
 from queue_pipeline.processing.concurrency import Demand, RampUp, receivers_to_start, share
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.transport.database.backoff import Backoff
@@ -23,8 +24,7 @@ from queue_pipeline.transport.errors import (
 )
 
 DATABASE_BACKOFF = Backoff(first=1.0, longest=30.0)
-RUN_BACKOFF = Backoff(first=5.0, longest=300.0)
-"""Between failed runs; the first failure is tried again at once."""
+STOPPING = "the code server stops"
 _WHAT = {AccessDeniedError: "refuses access", LockTimeoutError: "is locked", TransientDatabaseError: "is busy"}
 """What is wrong with a database, by its error; any other one is away."""
 
@@ -49,6 +49,13 @@ class Runs:
     """Attempts on batches that failed in a row, over all runs."""
     elsewhere: int = 0
     """How many of the receivers are no runs of this Dagster."""
+    last_error: str | None = None
+    """Why the last of these attempts failed."""
+
+    @property
+    def fruitless(self) -> int:
+        """Runs that failed in a row without a success in between, as far as that is known."""
+        return min(self.failed_in_a_row, self.failed_attempts) if self.failed_attempts else self.failed_in_a_row
 
 
 class Surroundings(Protocol):
@@ -66,6 +73,9 @@ class Surroundings(Protocol):
     def end_old_runs(self, pipelines: Sequence[QueuePipeline]) -> None:
         """Have runs end that work with other code than the one that is deployed now."""
 
+    def look_after(self, until: float) -> None:
+        """Do what is due beside the peeks, if it can begin before a time."""
+
     def move_due(self) -> float:
         """Move delayed messages that are due; returns the seconds until the next look at them."""
 
@@ -78,6 +88,8 @@ class Cursor:
     database_failures: int = 0
     database_retry_at: float = 0.0
     observed: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    pipelines: Sequence[WatchedPipeline] = ()
+    """What the loop watches, for those who read the cursor: the loop itself knows it."""
 
     def dump(self) -> str:
         """As the text that Dagster keeps."""
@@ -94,7 +106,8 @@ class Cursor:
             }
             observed = {name: (float(when), str(what)) for name, (when, what) in values.get("observed", {}).items()}
             failures, retry_at = values.get("database_failures", 0), values.get("database_retry_at", 0.0)
-            return Cursor(ramp_up, max(0, int(failures)), float(retry_at), observed)
+            pipelines = tuple(read_pipelines(values).values())
+            return Cursor(ramp_up, max(0, int(failures)), float(retry_at), observed, pipelines)
         except (ValueError, TypeError, AttributeError, OverflowError):
             return Cursor()
 
@@ -125,17 +138,21 @@ def tick(
     now: Callable[[], float],
     sleep: Callable[[float], None],
     budget_seconds: float,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> Tick:
-    """Peek until something waits or the time of the tick is over.
+    """Peek until something waits, the time of the tick is over, or the process stops.
 
     The whole tick returns at once when a run is to be started: nothing is submitted before it does.
     """
     end = now() + budget_seconds
     next_peek = {pipeline.name: 0.0 for pipeline in pipelines}
     said: dict[str, str] = {}
-    if cursor.database_failures and not _wait_for_database(cursor, end, now, sleep):
+    if cursor.database_failures and not _wait_for_database(cursor, end, now, sleep, is_stopping):
         return Tick((), cursor, (_away(cursor),))
     while True:
+        if is_stopping():
+            # A run that is requested now would not be started, and count as failed.
+            return Tick((), cursor, (STOPPING,))
         starts: list[Start] = []
         ready = [pipeline for pipeline in pipelines if now() >= next_peek[pipeline.name]]
         try:
@@ -171,9 +188,10 @@ def tick(
         except TableNotFoundError as error:
             queues = ", ".join(dict.fromkeys(pipeline.input_queue for pipeline in pipelines))
             return Tick((), cursor, (f"{queues}: {error}",))
+        world.look_after(end)
         # Also when runs are started: they move what is due in their own queues only.
         due_seconds = world.move_due()
-        if starts:
+        if starts and not is_stopping():
             return Tick(starts, cursor, tuple(said.values()))
         pause = min(min(next_peek.values(), default=end) - now(), due_seconds)
         if not pipelines or now() + max(pause, 0.0) >= end:
@@ -196,16 +214,11 @@ def _decide(
     runs = world.runs(pipeline)
     # What others do says nothing about why runs fail here.
     if runs.failed_in_a_row and runs.last_failure is not None and runs.receivers == runs.elsewhere:
-        left = runs.last_failure + RUN_BACKOFF.delay(runs.failed_in_a_row - 1) - now
+        left = runs.last_failure + pipeline.retries.backoff.delay(runs.fruitless - 1) - now
         if left > 0:
-            return (
-                [],
-                cursor,
-                (
-                    f"{pipeline.name}: the last {runs.failed_in_a_row} runs failed; next try in {left:.0f} s, "
-                    f"{_many(found)} messages wait"
-                ),
-            )
+            waits = f"next try in {left:.0f} s, {_many(found)} messages wait"
+            why = f". {runs.last_error}" if runs.last_error else ""
+            return [], cursor, f"{pipeline.name}: the last {runs.failed_in_a_row} runs failed; {waits}{why}"
     is_limited = pipeline.retries.is_limited(runs.failed_attempts)
     most = 1 if is_limited else pipeline.max_concurrency
     demand = Demand(found.waiting, found.capped, runs.receivers, pipeline.batch_messages, most)
@@ -232,12 +245,18 @@ def _slots(pipeline: QueuePipeline, receivers: int, demand: Demand) -> list[int]
     return [*runs[:-1], min(pipeline.slots, left)]
 
 
-def _wait_for_database(cursor: Cursor, end: float, now: Callable[[], float], sleep: Callable[[float], None]) -> bool:
+def _wait_for_database(
+    cursor: Cursor,
+    end: float,
+    now: Callable[[], float],
+    sleep: Callable[[float], None],
+    is_stopping: Callable[[], bool],
+) -> bool:
     """Sit out the backoff; False when it is longer than the tick."""
     # No longer than any backoff is: the clock may have been set back since.
     retry_at = min(cursor.database_retry_at, now() + DATABASE_BACKOFF.longest)
     while now() < retry_at:
-        if now() >= end:
+        if now() >= end or is_stopping():
             return False
         sleep(min(retry_at, end) - now())
     return True

@@ -1,5 +1,7 @@
 """A pipeline as a graph-backed asset: one op claims, the other processes until the queue is empty."""
 
+import contextlib
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -8,18 +10,27 @@ import dagster as dg
 
 from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.pipeline_checks import report_checks
+from queue_pipeline.orchestration.run_log import RunLog
+from queue_pipeline.orchestration.run_process import end_soon
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.drain import FAILS_FOR_ALL, Drain, Drained, places_of, take_batch
+from queue_pipeline.processing.exception_text import describe, in_a_line
 from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.figures import RunFigures
 from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.proof import proof_of
 from queue_pipeline.processing.recovery import Attempted, Recovery
+from queue_pipeline.processing.run_spark import RunSpark
 from queue_pipeline.processing.source_code import SourceCode
 from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.process_identity import this_process
+
+ONE_PROCESS = (dg.in_process_executor.name, "execute_in_process_executor")
+"""Executors that execute all steps in the process of the run: that of the jobs, and that of `execute_in_process`."""
 
 
 def pipeline_asset(pipeline: QueuePipeline, code: SourceCode | None) -> dg.AssetsDefinition:
@@ -63,7 +74,7 @@ def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
                 context.log.info(f"the code changed while this run started: {module}; the next run has the new one")
                 return
             owner = names.owner(context.run_id)
-            places = places_of(pipeline, database, owner)
+            places = places_of(pipeline, database, owner, _process(context))
             try:
                 free = places.take(_slots(context, pipeline))
                 if not free:
@@ -99,20 +110,23 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
     ) -> Iterator[dg.Output[None]]:
         database = _transport(transport, pipeline)
         figures = RunFigures()
-        sessions = AttemptSessions(lambda: spark.spark_session)
+        run_spark = RunSpark(lambda: spark.spark_session, spark.properties)
+        sessions = AttemptSessions(run_spark.session, pipeline.batch_seconds)
         transformer = SparkTransformer(pipeline, sessions)
         executors = Executors(pipeline, database, sessions)
-        recovery = Recovery(pipeline, database, transformer, executors)
+        proof = proof_of(code.fingerprint if code is not None else None, spark.properties)
+        recovery = Recovery(pipeline, database, transformer, executors, proof, run_spark)
 
         def on_attempt(attempted: Attempted) -> None:
             figures.add(attempted)
-            for level, line in metadata.lines(pipeline, attempted):
-                context.log.log(level, line)
+            log.add(attempted)
 
         def on_interrupt() -> None:
+            end_soon()
             recovery.stop()
-            spark.interrupt()
-            sessions.interrupt()
+            # Beside: a Spark that hangs does not answer, and what this run holds is to be released all the same.
+            for interrupt in (spark.interrupt, sessions.interrupt):
+                threading.Thread(target=interrupt, daemon=True).start()
 
         def code_change() -> str | None:
             if code is None:
@@ -122,7 +136,7 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
             # Of code that may be old, one batch is done: a file that every start writes must not stop all work.
             return f"{code.uncertain}, while this run loaded it" if code.uncertain and figures.batches else None
 
-        with _clear_errors(pipeline):
+        with _clear_errors(pipeline), contextlib.closing(run_spark), RunLog(pipeline, context.log.log) as log:
             figures.start()
             held = _held(context, pipeline, database, [Claim(**claim) for claim in claims])
             owner = names.owner(context.run_id)
@@ -132,12 +146,16 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
                 owner,
                 recovery.attempt,
                 slots=_slots(context, pipeline),
+                hung=recovery.hung,
+                judge=recovery.judge,
                 limit=recovery.limit,
                 on_attempt=on_attempt,
                 on_interrupt=on_interrupt,
                 code_change=code_change,
             )
             ended = drain.run(held)
+            done = f"done: {ended.reason}; {figures.messages:,} messages in {figures.batches} batches"
+            log.close(done if ended.failure is None else None)
             metadata.observe_queues(context, database, pipeline)
             report_checks(context, database, pipeline, figures.expired)
         if ended.failure is not None:
@@ -146,8 +164,7 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
                     names.pipeline_key(pipeline), metadata=metadata.of_run(figures, ended.reason, pipeline.error_queue)
                 )
             )
-            raise _failure(pipeline, ended) from ended.failure
-        context.log.info(f"done: {ended.reason}; {figures.messages:,} messages in {figures.batches} batches")
+            raise _failure(pipeline, ended, ended.failure) from ended.failure
         if figures.batches:
             yield dg.Output(None, metadata=metadata.of_run(figures, ended.reason, pipeline.error_queue))
 
@@ -170,6 +187,11 @@ def _held(
     return held
 
 
+def _process(context: dg.OpExecutionContext) -> str:
+    """The process of the whole run, if it has only one: other executors start one for each step."""
+    return this_process() if context.job_def.executor_def.name in ONE_PROCESS else ""
+
+
 def _slots(context: dg.OpExecutionContext, pipeline: QueuePipeline) -> int:
     """How many batches this run may have in work: what the peek loop gave it, else what the pipeline declares."""
     given = context.run.tags.get(names.SLOTS_TAG, "")
@@ -180,16 +202,16 @@ def _transport(resource: QueueTransportResource, pipeline: QueuePipeline) -> Que
     return resource.transport(endpoint=pipeline.input_queue, error_queue=pipeline.error_queue)
 
 
-def _failure(pipeline: QueuePipeline, ended: Drained) -> dg.Failure:
-    claim, error = ended.failed_claim, ended.failure
-    told = f"{error}" if isinstance(error, QueuePipelineError) else f"{type(error).__name__}: {error}"
+def _failure(pipeline: QueuePipeline, ended: Drained, error: BaseException) -> dg.Failure:
+    claim = ended.failed_claim
+    reason = f"{error}" if isinstance(error, QueuePipelineError) else in_a_line(describe(error))
     fate = "its messages are released and will be processed again"
     if pipeline.transaction_mode is TransactionMode.UNRELIABLE:
         fate = "its messages are gone, because transaction_mode is unreliable"
     if ended.reason == FAILS_FOR_ALL:
-        fate = f"no message is at fault, and all of them wait for a later try or are in {pipeline.error_queue}"
+        fate = f"no message is to blame, and those of the batch are in {pipeline.error_queue}"
     return dg.Failure(
-        description=f"a batch of pipeline {pipeline.name} failed; {fate}. {told}",
+        description=f"a batch of pipeline {pipeline.name} failed; {fate}. {reason}",
         metadata={
             "queue": claim.queue if claim else pipeline.input_queue,
             "claim": claim.claim_id if claim else "",

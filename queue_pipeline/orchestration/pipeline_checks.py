@@ -36,7 +36,7 @@ class Outcome:
 
 
 def pipeline_checks(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetChecksDefinition]:
-    """The checks of all pipelines, for their assets' pages, a schedule, and whoever asks."""
+    """The checks of all pipelines, to be executed by hand on their assets' pages; the peek loop makes them, too."""
     return [_check(pipeline, name) for pipeline in pipelines for name in DESCRIPTIONS]
 
 
@@ -44,7 +44,6 @@ def report_checks(
     context: dg.OpExecutionContext, transport: QueueTransport, pipeline: QueuePipeline, expired: int
 ) -> None:
     """Record the checks as they are at the end of a run that dropped so many expired messages itself."""
-    key = names.pipeline_key(pipeline)
     try:
         outcomes = look(transport, pipeline, DESCRIPTIONS, expired)
     except QueuePipelineError as error:
@@ -52,15 +51,20 @@ def report_checks(
         return
     for one in outcomes:
         # Dagster takes this event here, though the types of its method do not say so.
-        evaluation: Any = dg.AssetCheckEvaluation(
-            asset_key=key,
-            check_name=one.name,
-            passed=one.passed,
-            severity=dg.AssetCheckSeverity.WARN,
-            description=one.description,
-            metadata=one.metadata,
-        )
-        context.log_event(evaluation)
+        event: Any = evaluation(pipeline, one)
+        context.log_event(event)
+
+
+def evaluation(pipeline: QueuePipeline, outcome: Outcome) -> dg.AssetCheckEvaluation:
+    """An outcome as the event that Dagster keeps."""
+    return dg.AssetCheckEvaluation(
+        asset_key=names.pipeline_key(pipeline),
+        check_name=outcome.name,
+        passed=outcome.passed,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=outcome.description,
+        metadata=outcome.metadata,
+    )
 
 
 def look(
@@ -71,13 +75,19 @@ def look(
     return [made[name](transport, pipeline, expired) for name in checks]
 
 
+def look_once(transport: QueueTransport, pipeline: QueuePipeline, name: str) -> Outcome:
+    """Make one check; a queue that is missing fails it."""
+    try:
+        (found,) = look(transport, pipeline, [name])
+    except QueueNotFoundError as error:
+        return Outcome(name, False, str(error))
+    return found
+
+
 def _check(pipeline: QueuePipeline, name: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset=names.pipeline_key(pipeline), name=name, description=DESCRIPTIONS[name].format(pipeline))
     def check(transport: QueueTransportResource) -> dg.AssetCheckResult:
-        try:
-            (found,) = look(transport.transport(), pipeline, [name])
-        except QueueNotFoundError as error:
-            found = Outcome(name, False, str(error))
+        found = look_once(transport.transport(), pipeline, name)
         return dg.AssetCheckResult(
             passed=found.passed,
             severity=dg.AssetCheckSeverity.WARN,
@@ -140,7 +150,16 @@ def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> Outc
 def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outcome:
     (status,) = transport.status(pipeline.input_queue)
     age, limit = status.oldest_seconds if status.pending else None, pipeline.oldest_message_seconds
-    values = {"depth": status.pending, "oldest_s": round(age or 0.0, 3), "threshold_s": limit}
+    values: dict[str, Any] = {"depth": status.pending, "oldest_s": round(age or 0.0, 3), "threshold_s": limit}
+    failing = transport.failures.list().get(transport.resolve(pipeline.input_queue).canonical)
+    step = "see whether the sensor peek_queues is on, the pipeline paused, or its runs fail"
+    if failing is not None:
+        values["last_error"] = failing.last_error
+        since = f"{failing.since_seconds:,.0f} s"
+        step = f"the last {failing.failures:,} attempts failed, since {since}: {failing.last_error}"
+        if status.abandoned_claims and failing.since_seconds > limit:
+            waits = f"{metadata.counted(status.claimed or 0)} of {pipeline.input_queue} wait in released batches"
+            return Outcome(AGE, False, f"{waits}; {step}", values)
     if not status.pending:
         return Outcome(AGE, True, f"{pipeline.input_queue} is empty", values)
     if age is None:
@@ -148,7 +167,6 @@ def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outcome:
     told = f"the oldest of {metadata.counted(status.pending)} in {pipeline.input_queue} has waited for {age:,.0f} s"
     if age <= limit:
         return Outcome(AGE, True, told, values)
-    step = "see whether the sensor peek_queues is on, the pipeline paused, or its runs fail"
     return Outcome(AGE, False, f"{told}, more than {limit:g}; {step}", values)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from dagster_pyspark import LazyPySparkResource
 from dagster_spark import utils
 from pydantic import PrivateAttr
-from pyspark.sql.utils import is_remote
 
+from queue_pipeline.processing.connect_retries import give_up_soon
 from queue_pipeline.processing.errors import SparkUnavailableError
+from queue_pipeline.processing.exception_text import describe, in_a_line
 from queue_pipeline.processing.spark_folder import private_folders
 from queue_pipeline.processing.spark_session import check_reachable, prepare_environment
 from queue_pipeline.processing.warm_spark import starts_beside
@@ -21,20 +22,6 @@ from queue_pipeline.processing.warm_spark import starts_beside
 flatten: Any = utils.flatten_dict
 _building = threading.Lock()
 logger = logging.getLogger(__name__)
-
-RETRIES = 6
-"""Of a request to a Connect server: about seven seconds in all."""
-
-
-def _give_up_soon(session: Any) -> None:
-    """Let a server that died be noticed in seconds: the client would try for ten minutes, and again at exit."""
-    if is_remote():
-        from pyspark.sql.connect.client.retries import DefaultPolicy
-
-        policy = DefaultPolicy(
-            max_retries=RETRIES, initial_backoff=50, backoff_multiplier=4, max_backoff=2000, jitter=100
-        )
-        session.client.set_retry_policies([policy])
 
 
 def _tell_of_others(config: dict[str, str]) -> None:
@@ -57,22 +44,39 @@ class SparkResource(LazyPySparkResource):
 
     _interrupted: bool = PrivateAttr(default=False)
 
+    @property
+    def properties(self) -> dict[str, str]:
+        """Spark's properties, by their full names."""
+        return {key: str(value) for key, value in flatten(self.spark_config)}
+
     def _init_session(self) -> None:
         with _building:
             if self._spark_session is not None:
                 return
             if self._interrupted:
                 raise SparkUnavailableError("the run was terminated before Spark was needed")
-            config = {key: str(value) for key, value in flatten(self.spark_config)}
+            config = self.properties
             prepare_environment()
             check_reachable(config)
             _tell_of_others(config)
             with private_folders(config), warnings.catch_warnings():
-                # Properties of the server itself can only be given by the run that starts it; later ones are told so.
+                # Properties of the server itself can only be given by the run that starts it; later ones get a warning.
                 warnings.filterwarnings("ignore", message=r"(?s)Failed to set .*CANNOT_MODIFY_")
                 warnings.filterwarnings("ignore", category=FutureWarning)
-                super()._init_session()
-            _give_up_soon(self._spark_session)
+                self._start()
+            give_up_soon(self._spark_session)
+
+    def _start(self) -> None:
+        """Start Spark, or a session on it. Whatever is raised here, no message causes it."""
+        try:
+            super()._init_session()
+        except Exception as error:
+            self._spark_session = None
+            raise SparkUnavailableError(
+                f"Spark cannot be started ({in_a_line(describe(error))}); see what Java wrote to the log of the run, "
+                "check QUEUE_PIPELINE_SPARK and QUEUE_PIPELINE_SPARK_CONF (spark_config of the spark resource: memory, "
+                "ports, names of properties) and the space on disk"
+            ) from error
 
     def interrupt(self) -> None:
         """Stop what is being computed, for a run that is terminated."""

@@ -9,25 +9,23 @@ import dagster as dg
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.peek_loop import Peeked, Runs
+from queue_pipeline.orchestration.run_upkeep import LAUNCHED, Deployment
+from queue_pipeline.orchestration.upkeep import Upkeep
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.source_code import SourceCode
-from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.due_mover import RARE_LOOK_SECONDS, DueMover
 from queue_pipeline.transport.failure_counts import FailureCount
 from queue_pipeline.transport.receivers import Receiver
 
 MOST_COUNTED = 1_000
 RECENT_RUNS = 12
-LAST_BATCH_SECONDS = 3600.0
-"""How much longer than it may take batches a run is believed to be at work on its last one."""
+LOADED_AT = time.time()
+"""When this process was deployed, if its code is not watched."""
 LOOK_FOR_OLD_CODE_SECONDS = 5.0
-IN_FLIGHT = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
+IN_FLIGHT = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, *LAUNCHED]
+FAILURE_REASON_TAG = "dagster/failure_reason"
+ENDED_FROM_OUTSIDE = ("UNEXPECTED_TERMINATION", "RUN_WORKER_RESTART")
+"""Why runs fail that a restart or a deployment ended: that says nothing about the next run."""
 
 
 class DagsterSurroundings:
@@ -35,16 +33,18 @@ class DagsterSurroundings:
 
     def __init__(
         self,
-        instance: dg.DagsterInstance,
-        database: QueueTransport,
+        place: Deployment,
         code: SourceCode | None = None,
         mover: DueMover | None = None,
+        upkeep: Upkeep | None = None,
     ) -> None:
-        """Without a `mover` nothing is moved."""
-        self._instance = instance
-        self._database = database
+        """Without a `mover` nothing is moved, and without `upkeep` nothing is done for runs that died."""
+        self._place = place
+        self._instance = place.instance
+        self._database = place.transport
         self._code = code
         self._mover = mover
+        self._upkeep = upkeep
         self._waiting: dict[str, int] = {}
         self._failing: dict[str, FailureCount] = {}
         self._look_for_old_code_at = 0.0
@@ -54,6 +54,11 @@ class DagsterSurroundings:
         self._waiting = self._database.claims.waiting()
         self._failing = self._database.failures.list()
         return set(self._database.pauses.list())
+
+    def look_after(self, until: float) -> None:
+        """Do what is due beside the peeks, if it can begin before a time."""
+        if self._upkeep is not None:
+            self._upkeep.look(self._place, lambda: time.time() < until)
 
     def move_due(self) -> float:
         """Move delayed messages that are due."""
@@ -84,29 +89,34 @@ class DagsterSurroundings:
             self._database.receivers.end(queue, names.owner(run.run_id), "other code is deployed")
 
     def runs(self, pipeline: QueuePipeline) -> Runs:
-        """Who is at work, and how the last runs ended."""
+        """Who is at work, and how the last runs ended.
+
+        A run in flight counts as a whole, unless this code location did not launch it: that one, perhaps started from
+        the command line, counts by what it holds in the database. Those that died are reported by `look_after`.
+        """
         tags = {names.PIPELINE_TAG: pipeline.name}
-        working = self._instance.get_run_records(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
-        # A run whose machine died stays "started" for ever; the others must not wait for it.
-        oldest = time.time() - pipeline.max_run_seconds - pipeline.lease_seconds - LAST_BATCH_SECONDS
-        alive = [record.dagster_run for record in working if record.create_timestamp.timestamp() > oldest]
+        working = self._instance.get_runs(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
+        alive = [run for run in working if self._place.has_launched(run)]
         queue = self._database.resolve(pipeline.input_queue)
         held = {receiver.owner: receiver for receiver in self._database.receivers.list(queue)}
         others, elsewhere = self._others(held, alive)
         receivers = sum(_receivers_of(run, pipeline, held) for run in alive) + others
         failed, last = self._failed_in_a_row(tags)
         failing = self._failing.get(queue.canonical)
-        return Runs(receivers, failed, last, failing.failures if failing else 0, elsewhere)
+        attempts, last_error = (failing.failures, failing.last_error) if failing else (0, None)
+        return Runs(receivers, failed, last, attempts, elsewhere, last_error)
 
     def _failed_in_a_row(self, tags: Mapping[str, str]) -> tuple[int, float | None]:
-        """How many runs of this code failed, and when the last did: new code has not failed yet."""
+        """How many runs of this code failed, and when the last did. New code has not failed yet, and a deployment that
+        ends runs is no failure of theirs: those that were created before it do not count.
+        """
         failed, last = 0, None
-        since = self._code.changed_at() if self._code is not None else 0.0
+        since = self._code.changed_at() if self._code is not None else LOADED_AT
         for record in self._instance.get_run_records(dg.RunsFilter(tags=tags), limit=RECENT_RUNS):
             status = record.dagster_run.status
-            if status in IN_FLIGHT or status is dg.DagsterRunStatus.CANCELED:
+            if status in IN_FLIGHT or status is dg.DagsterRunStatus.CANCELED or _was_ended(record.dagster_run):
                 continue
-            if status is not dg.DagsterRunStatus.FAILURE or (record.end_time or since) < since:
+            if status is not dg.DagsterRunStatus.FAILURE or record.create_timestamp.timestamp() < since:
                 break
             failed += 1
             last = last or record.end_time
@@ -123,6 +133,10 @@ class DagsterSurroundings:
         known = self._instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=IN_FLIGHT)) if run_ids else []
         here = sum(left[names.owner(run.run_id)] for run in known)
         return sum(left.values()), sum(left.values()) - here
+
+
+def _was_ended(run: dg.DagsterRun) -> bool:
+    return run.tags.get(FAILURE_REASON_TAG) in ENDED_FROM_OUTSIDE
 
 
 def _receivers_of(run: dg.DagsterRun, pipeline: QueuePipeline, held: Mapping[str, Receiver]) -> int:

@@ -1,4 +1,4 @@
-"""Acknowledgements: ServiceControl is told that a message which it sent again was processed."""
+"""Acknowledgements: ServiceControl learns that a message which it sent again was processed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def acknowledgements(messages: Table, now: datetime, endpoint: str | None = None
     for text in texts.filter(retried).to_pylist():
         headers = wire.decode(text)
         if is_acknowledged(headers):
-            told = _headers(headers[wire.RETRY_UNIQUE_MESSAGE_ID], now, endpoint)
-            by_queue.setdefault(headers[wire.RETRY_ACKNOWLEDGEMENT_QUEUE], []).append(told)
-    return [_ready(queue, told) for queue, told in by_queue.items()]
+            acknowledged = _headers(headers[wire.RETRY_UNIQUE_MESSAGE_ID], now, endpoint)
+            by_queue.setdefault(headers[wire.RETRY_ACKNOWLEDGEMENT_QUEUE], []).append(acknowledged)
+    return [_ready(queue, headers) for queue, headers in by_queue.items()]
 
 
 def is_acknowledged(headers: Mapping[str, str]) -> bool:
@@ -42,5 +42,5 @@ def _headers(unique_message_id: str, now: datetime, endpoint: str | None) -> dic
 
 
 def _ready(queue: str, headers: list[dict[str, str]]) -> ReadyMessages:
-    ids, count = [told[wire.MESSAGE_ID] for told in headers], len(headers)
+    ids, count = [one[wire.MESSAGE_ID] for one in headers], len(headers)
     return ReadyMessages(queue, False, ids, [NEVER_EXPIRES] * count, list(map(wire.encode, headers)), [b""] * count)

@@ -21,6 +21,39 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
+def usual_types(rows: Table) -> Table:
+    """Rows of Spark's with types that no setting of its session changes: times in UTC, and no large types.
+
+    The zone of a session may have a name that Spark knows and Python does not, such as GMT+3.
+    """
+    for at, field in enumerate(rows.schema):
+        usual = _usual(field.type)
+        if usual != field.type:
+            rows = rows.set_column(at, field.name, rows.column(at).cast(usual))
+    return rows
+
+
+def _usual(kind: Any) -> Any:
+    """A type without what settings change; fields of a struct may be null, as they are where Spark has no struct."""
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return kind if kind.tz is None else pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_struct(kind):
+        fields = [pa.field(field.name, _usual(field.type)) for field in kind]
+        changed = any(new.type != old.type for new, old in zip(fields, kind, strict=True))
+        return pa.struct(fields) if changed else kind
+    if pa.types.is_map(kind):
+        key, item = _usual(kind.key_type), _usual(kind.item_type)
+        return kind if (key, item) == (kind.key_type, kind.item_type) else pa.map_(key, item)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        value = _usual(kind.value_type)
+        return kind if pa.types.is_list(kind) and value == kind.value_type else pa.list_(value)
+    return kind
+
+
 _KEPT_MILLISECONDS = 600_000
 
 

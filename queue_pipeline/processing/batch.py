@@ -15,7 +15,7 @@ from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.audit import audit_copies
 from queue_pipeline.processing.batch_context import BatchContext, Retry
 from queue_pipeline.processing.batch_report import BatchReport, Clock, driver_report
-from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_batch
+from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_batch, read_rows
 from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.executor_batch import ExecutorBatches
 from queue_pipeline.processing.executors.staging import Executors
@@ -73,6 +73,15 @@ class BatchProcessor:
     def read(self, claim: Claim) -> ClaimedBatch:
         """The messages of a claim."""
         return read_batch(self._transport.claim_reader, claim)
+
+    def read_first(self, claim: Claim) -> ClaimedBatch:
+        """The first message of a claim, if it can be read."""
+        rows = read_rows(self._transport.claim_reader, claim, [claim.first_row_version])
+        return ClaimedBatch(claim, rows, ())
+
+    def rehearse(self, batch: ClaimedBatch) -> None:
+        """Transform a batch and write nothing; raises what the transform raises."""
+        self._transformer.transform(batch, self._context.sending())
 
     def take(self, batch: ClaimedBatch) -> None:
         """End a claim before its messages are processed: from here on nothing but this process knows them."""

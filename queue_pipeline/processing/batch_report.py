@@ -43,6 +43,8 @@ class BatchReport:
     """The messages that took longest, with their seconds."""
     delayed: int = 0
     """Messages that failed and are tried again later."""
+    without_outcome: int = 0
+    """Messages for which the transform returned nothing; they are done."""
     by_executors: bool = False
     """Whether Spark's executors read it and staged its results."""
 
@@ -74,6 +76,7 @@ def driver_report(
         latencies=latencies,
         slowest=_slowest(messages["id"], latencies),
         delayed=copies.delayed,
+        without_outcome=results.without_outcome if results else 0,
     )
 
 
@@ -104,6 +107,7 @@ def executors_report(
         latencies=pa.chunked_array([pa.array(latencies)]),
         slowest=slowest[:SLOWEST_KEPT],
         delayed=copies.delayed,
+        without_outcome=results.without_outcome,
         by_executors=True,
     )
 

@@ -200,7 +200,7 @@ def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, lis
     """
     if parser is None:
         return messages, []
-    messages = _without_control(messages)
+    messages = without_control(messages)
     parsed = parser.parse(messages["body"])
     with_payload = messages.append_column(PAYLOAD, parsed.payload)
     if not parsed.problems:
@@ -215,7 +215,8 @@ def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, lis
     return with_payload.take(pa.array(kept, pa.int64())), refused
 
 
-def _without_control(messages: Table) -> Table:
+def without_control(messages: Table) -> Table:
+    """The messages that a handler would be called for."""
     texts = messages["headers"]
     marked = pc.match_substring(texts, wire.CONTROL_MESSAGE)
     if not pc.any(marked).as_py():

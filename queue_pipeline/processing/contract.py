@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
+from queue_pipeline.processing.errors import TransformError, TransformExitError
+from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS, SEAL, checked_origin
 from queue_pipeline.processing.outcomes import (
-    KEY,
+    ADDED,
     OUTCOME,
     OUTCOME_FIELDS,
     TABLE,
-    VALUES,
     Append,
     Merge,
     Outcome,
     Results,
+    TableRow,
     position_name,
 )
 from queue_pipeline.processing.pipeline import QueuePipeline
@@ -36,10 +36,9 @@ RELATIONS = (ORIGIN, "id")
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What a transform returned, brought into one form: `origin` and a column per outcome; frames for own tables."""
+    """What a transform returned, brought into one form: `origin` and a column per outcome, table rows included."""
 
     outcomes: DataFrame | None
-    tables: Sequence[Append | Merge]
     count: int = 0
     """How many outcomes there are; asking the frame would have Spark analyse it once more."""
 
@@ -52,7 +51,22 @@ class Returned:
 def returned_by(pipeline: QueuePipeline, messages: DataFrame) -> Returned:
     """What a pipeline's transform makes of messages, checked: the same plan for every batch."""
     with stable_names():
-        return check_returned(pipeline, messages, pipeline.transform(messages))
+        return check_returned(pipeline, messages, _call(pipeline, messages))
+
+
+def _call(pipeline: QueuePipeline, messages: DataFrame) -> object:
+    """Call the transform. Whatever it raises is its failure: SystemExit would end the thread of the attempt in silence,
+    and its batch would wait for the lease, again and again.
+    """
+    try:
+        return pipeline.transform(messages)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise TransformExitError(
+            f"pipeline {pipeline.name}: the transform raised {type(error).__name__}, which is to end the process; "
+            "raise an Exception, or return fail(...) for the message"
+        ) from error
 
 
 def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: object) -> Returned:
@@ -61,15 +75,17 @@ def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: objec
         returned = Results(sends=returned)
     if not isinstance(returned, Results):
         raise _wrong(pipeline, f"it returned {type(returned).__name__}; return a DataFrame or Results(...)")
-    if returned.tables:
-        _check_can_write(pipeline)
     together: DataFrame | None = None
     position = 0
     for frame, where, fixed in _frames(pipeline, returned):
         outcomes, count = _outcomes(pipeline, messages, frame, where, fixed, position)
         together = outcomes if together is None else together.unionByName(outcomes, allowMissingColumns=True)
         position += count
-    return Returned(together, tuple(returned.tables), position)
+    for at, table in enumerate(returned.tables):
+        rows = _table_outcome(pipeline, table, f"tables[{at}]", position)
+        together = rows if together is None else together.unionByName(rows, allowMissingColumns=True)
+        position += 1
+    return Returned(together, position)
 
 
 def _frames(pipeline: QueuePipeline, results: Results) -> list[tuple[DataFrame, str, Outcome]]:
@@ -114,11 +130,44 @@ def _outcomes(
     else:
         columns = [_columns(pipeline, types, where, fixed).alias(position_name(first))]
     if ORIGIN in types:
-        return frame.select(_with_origin(pipeline, schema[ORIGIN], where), *columns), len(columns)
+        _check_origin(pipeline, types[ORIGIN], where)
+        return frame.select(checked_origin(), *columns), len(columns)
     # Without the origin, what relates a result to its message is looked up by its id; one that is no message's is kept,
     # to be refused with the others.
     found = frame.join(F.broadcast(messages.select("id", ORIGIN)), "id", "left")
-    return found.select(_origin(id=F.col("id")), *columns), len(columns)
+    fields = [F.col("id" if name == "id" else f"{ORIGIN}.{name}").alias(name) for name in ORIGIN_FIELDS]
+    return found.select(F.struct(*fields).alias(ORIGIN), *columns), len(columns)
+
+
+def _table_outcome(pipeline: QueuePipeline, given: Append | Merge, where: str, position: int) -> DataFrame:
+    """The rows for a table as `origin` and one outcome: they come with the sends, and none of a message that fails."""
+    _check_can_write(pipeline)
+    if not isinstance(given, Append | Merge) or not isinstance(given.rows, DataFrame):
+        raise _wrong(pipeline, f"{where} is no Append(table, frame) or Merge(table, frame, key)")
+    types = {field.name: field.dataType for field in given.rows.schema.fields}
+    where = f"{where}, for table {given.table},"
+    if ORIGIN not in types:
+        raise _wrong(
+            pipeline,
+            f"{where} lacks the column {ORIGIN}, which says what message a row results from; add it (it is not written "
+            f"to the table), F.min('{ORIGIN}') for a group",
+        )
+    _check_origin(pipeline, types.pop(ORIGIN), where)
+    key, added = (given.key, given.add) if isinstance(given, Merge) else ((), ())
+    if not types or (unknown := [name for name in (*key, *added) if name not in types]):
+        missing = ", ".join(unknown) if types else "any column of the table"
+        raise _wrong(pipeline, f"{where} lacks {missing}; it has {', '.join(types) or 'none'}")
+    columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in types}
+    for name in added:
+        if not isinstance(types[name], T.NumericType | T.NullType):
+            raise _wrong(pipeline, f"{where} adds up {name}, which is {types[name].simpleString()}; give a number")
+    row = TableRow(
+        given.table,
+        {name: column for name, column in columns.items() if name not in (*key, *added)},
+        {name: columns[name] for name in key},
+        {name: columns[name] for name in added},
+    )
+    return given.rows.select(checked_origin(), row.column().alias(position_name(position)))
 
 
 def _count_outcomes(pipeline: QueuePipeline, kind: T.DataType, where: str) -> int:
@@ -136,8 +185,7 @@ def _count_outcomes(pipeline: QueuePipeline, kind: T.DataType, where: str) -> in
 
 def _check_numbers(pipeline: QueuePipeline, row: T.StructType, where: str) -> None:
     """What add_to adds up are numbers."""
-    added = row[VALUES].dataType
-    if KEY in row.names and isinstance(added, T.StructType):
+    if ADDED in row.names and isinstance(added := row[ADDED].dataType, T.StructType):
         for field in added.fields:
             if not isinstance(field.dataType, T.NumericType):
                 kind = field.dataType.simpleString()
@@ -154,20 +202,12 @@ def _check_can_write(pipeline: QueuePipeline) -> None:
         )
 
 
-def _with_origin(pipeline: QueuePipeline, origin: T.StructField, where: str) -> Column:
-    kind = origin.dataType
-    if not isinstance(kind, T.StructType) or tuple(kind.names) != ORIGIN_FIELDS:
+def _check_origin(pipeline: QueuePipeline, kind: T.DataType, where: str) -> None:
+    if not isinstance(kind, T.StructType) or tuple(kind.names) != (*ORIGIN_FIELDS, SEAL):
         raise _wrong(
             pipeline,
             f"{where}: {ORIGIN} is {kind.simpleString()}; keep it as it is, and take F.min('{ORIGIN}') for a group",
         )
-    return _origin() if origin.nullable else F.col(ORIGIN)
-
-
-def _origin(**known: Column) -> Column:
-    """An origin that may be missing, put together again: Arrow takes no null where all fields are NOT NULL."""
-    fields = [known.get(name, F.col(f"{ORIGIN}.{name}")).alias(name) for name in ORIGIN_FIELDS]
-    return F.struct(*fields).alias(ORIGIN)
 
 
 def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: str, fixed: Outcome) -> Column:

@@ -14,8 +14,24 @@ class SparkUnavailableError(QueuePipelineError):
 
 
 class SparkLostError(SparkUnavailableError):
-    """Spark went away in the middle of a batch, which may be what ended it."""
+    """Spark went away in the middle of a batch: the run ends, and the batch is isolated, or counted if it was."""
+
+
+class SparkKilledError(QueuePipelineError):
+    """Spark died while it worked on one batch and on nothing else."""
+
+
+class EverythingFailsError(QueuePipelineError):
+    """No message is to blame for a failure: the next one would fail as well. Nothing was counted."""
 
 
 class AbandonedError(QueuePipelineError):
     """The process that had a message ended without a word, perhaps because of it."""
+
+
+class BatchTimeoutError(QueuePipelineError):
+    """An attempt took longer than `batch_seconds`, and was interrupted or left behind."""
+
+
+class TransformExitError(QueuePipelineError):
+    """A transform raised what would end the process, such as SystemExit."""

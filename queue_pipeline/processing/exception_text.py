@@ -39,7 +39,7 @@ def describe(error: BaseException) -> Failure:
     """
     try:
         chain = _chain(error)
-    except Exception as problem:
+    except BaseException as problem:
         frames = tuple(frames_of(error.__traceback__))
         chain = [_Told(_name(type(error)), f"(it cannot be told: {type(problem).__name__})", frames)]
     first = chain[0]
@@ -71,12 +71,8 @@ def in_a_line(failure: Failure) -> str:
     return f"{failure.error_type.rpartition('.')[2]}: {failure.message}"
 
 
-def same_cause(one: BaseException, other: BaseException) -> bool:
-    """Whether two errors differ at most in numbers, moments, ports and ids in their first line."""
-    return _cause(one) == _cause(other)
-
-
-def _cause(error: BaseException) -> tuple[str, str]:
+def cause_of(error: BaseException) -> tuple[str, str]:
+    """What errors of one cause share: they differ at most in numbers, moments, ports and ids in their first line."""
     told = describe(error)
     first, *_ = told.message.strip().splitlines() or [""]
     return told.error_type, re.sub(r"\w*\d\w*", "0", first)
@@ -133,7 +129,7 @@ def _bounded(text: str) -> str:
 def _said(error: object) -> str:
     try:
         return str(error)
-    except Exception as problem:
+    except BaseException as problem:
         return f"(it cannot be told: {type(problem).__name__})"
 
 
@@ -156,7 +152,7 @@ def _data(error: BaseException) -> dict[str, str]:
     try:
         data = getattr(error, "data", None)
         entries = list(itertools.islice(data.items(), _MOST_DATA)) if isinstance(data, Mapping) else []
-    except Exception:
+    except BaseException:
         return {}
     return {storable(_said(key), _LONGEST_KEY): storable(_said(value), _LONGEST_VALUE) for key, value in entries}
 

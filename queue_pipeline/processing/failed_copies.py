@@ -86,9 +86,9 @@ def failed_copies(
             milliseconds = round(again.delay.total_seconds() * 1000)
             later.add(row["message_id"], milliseconds, retry_headers(headers, again, now, address), row["body"])
             continue
-        told = replace(reason, data={**_told_of(row), **reason.data})
+        failure = replace(reason, data={**_message_data(row), **reason.data})
         copy = error_message(
-            headers, row["body"], told, address, receiver.endpoint_name, now, message_id=row["message_id"]
+            headers, row["body"], failure, address, receiver.endpoint_name, now, message_id=row["message_id"]
         )
         errors.add(row["message_id"], NEVER_EXPIRES, copy.headers, row["body"])
         failed.append(
@@ -109,9 +109,9 @@ def failed_in_place(
     for row in messages.select(["id", "row_version", "message_id", "message_type", "headers"]).to_pylist():
         reason = reasons[row["row_version"]]
         again = retry(wire.decode(row["headers"]))
-        told = reason.stack_trace or f"{reason.error_type}: {reason.message}"
+        text = reason.stack_trace or f"{reason.error_type}: {reason.message}"
         milliseconds = None if again is None else round(again.delay.total_seconds() * 1000)
-        marks.append(Mark(row["row_version"], told, milliseconds))
+        marks.append(Mark(row["row_version"], text, milliseconds))
         if again is None:
             failed.append(
                 FailedMessage(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
@@ -143,10 +143,10 @@ def ids_of(failed: Iterable[FailedMessage]) -> list[str]:
     return [one.message_id or one.id for one in failed]
 
 
-def _told_of(row: Mapping[str, Any]) -> dict[str, str]:
+def _message_data(row: Mapping[str, Any]) -> dict[str, str]:
     """What NServiceBus tells of the message beside its exception."""
-    told = {"Message ID": row["message_id"], "Transport message ID": row["id"]}
-    return {"Message type": row["message_type"], **told} if row["message_type"] else told
+    data = {"Message ID": row["message_id"], "Transport message ID": row["id"]}
+    return {"Message type": row["message_type"], **data} if row["message_type"] else data
 
 
 class _Columns:

@@ -37,6 +37,7 @@ class RunFigures:
     sent: int = 0
     failed: int = 0
     delayed: int = 0
+    without_outcome: int = 0
     failed_attempts: int = 0
     expired: int = 0
     table_rows: int = 0
@@ -72,6 +73,7 @@ class RunFigures:
             self.messages += report.messages
             self.bytes += report.bytes
             self.sent += report.sent
+            self.without_outcome += report.without_outcome
             self.failed += len(report.failed)
             self.expired += report.expired
             self.table_rows += report.table_rows

@@ -12,7 +12,9 @@ from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
 from queue_pipeline.transport.receivers import Places
 
 BEATS_PER_LEASE = 3
-"""So many times in a lease it is renewed: two may fail before the batch is another's."""
+"""How often a lease is renewed before it would end."""
+RETRY_SECONDS = 5.0
+"""How soon a renewal that failed is tried again: the database may be back, and the lease nearly over."""
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +47,17 @@ class Heartbeat:
         with self._lock:
             return list(self._held.values())
 
-    def beat(self) -> None:
-        """Renew the places and every held claim once; a lost claim is dropped, and its batch fails at completion."""
+    def beat(self) -> bool:
+        """Renew the places and every held claim once; a lost claim is dropped, and its batch fails at completion.
+
+        Returns whether the database answered.
+        """
+        answered = True
         if self._places is not None:
             try:
                 self._places.renew()
             except QueuePipelineError as error:
+                answered = False
                 logger.warning("the lease of a run's places could not be renewed: %s", error)
         for claim in self.held:
             try:
@@ -61,9 +68,11 @@ class Heartbeat:
                 if is_held:
                     logger.warning("claim %s of %s was lost; it cannot be completed here", claim.claim_id, claim.queue)
             except QueuePipelineError as error:
+                answered = False
                 logger.warning(
                     "the lease of claim %s of %s could not be renewed: %s", claim.claim_id, claim.queue, error
                 )
+        return answered
 
     def __enter__(self) -> Heartbeat:
         """Start beating."""
@@ -78,5 +87,6 @@ class Heartbeat:
         self._thread.join(timeout=5)
 
     def _beat(self) -> None:
-        while not self._stop.wait(self._lease / BEATS_PER_LEASE):
-            self.beat()
+        pause = interval = self._lease / BEATS_PER_LEASE
+        while not self._stop.wait(pause):
+            pause = interval if self.beat() else min(interval, RETRY_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 ORIGIN = "origin"
@@ -16,6 +16,11 @@ ORIGIN_FIELDS = (
     "saga_id",
     "saga_type",
 )
+"""What is known of the message that a result belongs to."""
+SEAL = "seal"
+"""The last field of an origin: a checksum of the others, so that one that was changed or made by hand is noticed."""
+BETWEEN = "\x1f"
+"""What separates the fields in the text whose checksum is the seal."""
 PAYLOAD = "payload"
 MESSAGE = (ORIGIN, "id", "row_version", "message_type", "headers", "body", "enqueued", "attempt")
 """The columns that every transform sees; with a body schema there is `payload` too."""
@@ -28,8 +33,25 @@ def messages_frame(frame: DataFrame, attempt: int, *further: str) -> DataFrame:
     is the oldest message of a group.
     """
     columns = {
-        ORIGIN: F.struct(*ORIGIN_FIELDS),
+        ORIGIN: F.struct(*ORIGIN_FIELDS, _checksum(*map(F.col, ORIGIN_FIELDS)).alias(SEAL)),
         "headers": F.from_json("headers", "map<string,string>"),
         "attempt": F.lit(attempt),
     }
     return frame.select(*(columns.get(name, F.col(name)).alias(name) for name in (*MESSAGE, *further)))
+
+
+def checked_origin() -> Column:
+    """The origin of a result without its seal; its row version is null where the seal does not fit the other fields.
+
+    Where a plan only moves the origin, Spark's optimizer sees that both checksums are one expression, and leaves them
+    out with all columns that nothing else needs.
+    """
+    fields = {name: F.col(f"{ORIGIN}.{name}") for name in ORIGIN_FIELDS}
+    is_whole = F.col(f"{ORIGIN}.{SEAL}") == _checksum(*fields.values())
+    fields["row_version"] = F.when(is_whole, fields["row_version"])
+    return F.struct(*(field.alias(name) for name, field in fields.items())).alias(ORIGIN)
+
+
+def _checksum(*fields: Column) -> Column:
+    """As few expressions as possible, for Spark plans them anew for every batch; nulls are left out of the text."""
+    return F.crc32(F.concat_ws(BETWEEN, *fields))

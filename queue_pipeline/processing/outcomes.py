@@ -15,6 +15,7 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from queue_pipeline.processing.bad_values import check_span
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.publish import NO_DELAY
@@ -35,8 +36,10 @@ OUTCOME_FIELDS = (
     "code",
     "event",
 )
-TABLE, KEY, VALUES = "table", "key", "values"
-"""The fields of an outcome that is a table row: `values` are added up by `key`, or appended where there is none."""
+TABLE, KEY, VALUES, ADDED = "table", "key", "values", "added"
+"""The fields of an outcome that is a table row. `added` are added to what is stored for the `key`, `values` replace it;
+without a key the row is appended.
+"""
 
 Text: TypeAlias = "str | Column"
 Seconds: TypeAlias = "float | timedelta | Column"
@@ -72,10 +75,10 @@ class Outcome:
             "headers": header_map(self.headers),
             "delay": milliseconds(self.delay),
             "time_to_live": milliseconds(self.time_to_live),
-            "ordinal": self.ordinal if self.ordinal is None else self.ordinal.cast("int"),
+            "ordinal": self.ordinal if self.ordinal is None else self.ordinal.cast("long"),
             "error": self.error if self.error is None else text(self.error),
             "error_type": self.error_type if self.error_type is None else text(self.error_type),
-            "code": self.code if self.code is None else _column(self.code).cast("int"),
+            "code": self.code if self.code is None else _column(self.code).cast("long"),
             "event": self.event if self.event is None else text(self.event),
         }
         fields = F.struct(*(value.alias(name) for name, value in given.items() if value is not None))
@@ -87,14 +90,16 @@ class TableRow:
     """One row for a table of the user's own; give it to `each`."""
 
     table: str
-    values: Mapping[str, Value]
+    values: Mapping[str, Value] = field(default_factory=dict)
     key: Mapping[str, Value] = field(default_factory=dict)
+    added: Mapping[str, Value] = field(default_factory=dict)
     when: Column | None = None
 
     def column(self) -> Column:
-        """The row as a struct; null where `when` does not hold."""
-        parts = [F.lit(self.table).alias(TABLE), _row(self.values).alias(VALUES)]
-        fields = F.struct(*parts, *([_row(self.key).alias(KEY)] if self.key else []))
+        """The row as a struct of the fields that it has; null where `when` does not hold."""
+        given = {KEY: self.key, VALUES: self.values, ADDED: self.added}
+        parts = [_row(columns).alias(name) for name, columns in given.items() if columns]
+        fields = F.struct(F.lit(self.table).alias(TABLE), *parts)
         return fields if self.when is None else F.when(self.when, fields)
 
 
@@ -183,7 +188,7 @@ def add_to(table: str, *, key: Mapping[str, Value], add: Mapping[str, Value], wh
         raise ConfigurationError(f"add_to {table!r}: give key={{column: value}} and add={{column: number}}")
     if twice := sorted(set(key) & set(add)):
         raise ConfigurationError(f"add_to {table!r}: {', '.join(twice)} is in key and in add; leave it in one of them")
-    return TableRow(table, add, key, when)
+    return TableRow(table, key=key, added=add, when=when)
 
 
 def append_to(table: str, values: Mapping[str, Value], *, when: Column | None = None) -> TableRow:
@@ -211,7 +216,10 @@ def position_name(position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Rows for a table of the user's own, inserted in the transaction that completes the batch."""
+    """Rows for a table of the user's own, inserted in the transaction that completes the batch.
+
+    A frame of rows has `origin`, by which a row belongs to a message; all other columns are those of the table.
+    """
 
     table: str
     rows: DataFrame
@@ -246,14 +254,12 @@ def text(value: Text) -> Column:
 
 
 def milliseconds(value: Seconds | None) -> Column | None:
-    """Seconds as whole milliseconds."""
+    """Seconds as milliseconds, not yet rounded: what does not fit fails its message later, and not the batch here."""
     if value is None:
         return None
-    if isinstance(value, timedelta):
-        value = value.total_seconds()
     if isinstance(value, Column):
-        return F.round(value * 1000).cast("long")
-    return F.lit(round(value * 1000)).cast("long")
+        return value.cast("double") * 1000
+    return F.lit((value.total_seconds() if isinstance(value, timedelta) else float(value)) * 1000)
 
 
 def header_map(value: Column | Mapping[str, Text] | None) -> Column | None:
@@ -284,6 +290,9 @@ def _content(
 
 
 def _check_lifetime(what: str, delay: Seconds | None, time_to_live: Seconds | None) -> None:
+    for name, value in (("delay", delay), ("time_to_live", time_to_live)):
+        if value is not None and not isinstance(value, Column):
+            check_span(what, name, value)
     if delay is not None and time_to_live is not None:
         raise ConfigurationError(
             f"{what}: delayed delivery with a time to live is not supported; give one or the other"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from queue_pipeline.processing.recoverability import NO_RETRIES, Recoverability
+from queue_pipeline.processing.spark_internals import allow_early_functions
 from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event, full_name
@@ -19,6 +20,8 @@ SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0
 LONGEST_NAME = 60
 
+# A module that declares a pipeline has imported this one, in Dagster's processes and in Spark's workers alike.
+allow_early_functions()
 
 ConcurrencyPolicy = Literal["pending", "ramp_up", "fixed"]
 Travel = Literal["auto", "driver", "executors"]
@@ -78,12 +81,24 @@ class QueuePipeline(BaseModel):
     )
     concurrency_policy: ConcurrencyPolicy = "pending"
     transaction_mode: TransactionMode = TransactionMode.SENDS_ATOMIC_WITH_RECEIVE
+    require_outcome: bool = Field(
+        default=False, description="whether a message fails for which the transform returns nothing"
+    )
 
     peek_delay: float = Field(default=1.0, ge=SHORTEST_PEEK_DELAY, description="seconds between peeks at an idle queue")
     linger_seconds: float = Field(
         default=10.0, ge=0, le=3600, description="how long a run waits for more; 0: not at all"
     )
     max_run_seconds: float = Field(default=3600.0, gt=0, description="after this long, a run takes no further batch")
+    batch_seconds: float = Field(
+        default=900.0, gt=0, le=24 * 3600, description="how long Spark may compute on a batch before it is interrupted"
+    )
+    start_seconds: float = Field(
+        default=90.0,
+        ge=10,
+        le=3600,
+        description="how long a launched run may hold neither a slot nor a batch before it is reported as failed",
+    )
     lease_seconds: float = Field(default=300.0, ge=5, le=24 * 3600, description="how long a dead run holds its batches")
 
     recoverability: Recoverability = Recoverability()

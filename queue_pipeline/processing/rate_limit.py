@@ -12,13 +12,18 @@ class RateLimit:
     """Counts the failures in a row of a queue, those of other receivers too; safe to use from several threads."""
 
     def __init__(self, policy: Recoverability, counts: FailureCounts, queue: str) -> None:
-        """`queue` is a canonical address; whoever counts a failure in the database tells `failed` what it said."""
+        """`queue` is a canonical address; a caller that counts a failure in the database calls `failed` with it."""
         self._policy = policy
         self._counts = counts
-        self._queue = queue
+        self.queue = queue
         self._failures = 0
         self._changes = 0
         self._lock = threading.Lock()
+
+    @property
+    def failures(self) -> int:
+        """How many there are in a row."""
+        return self._failures
 
     @property
     def is_on(self) -> bool:
@@ -33,7 +38,7 @@ class RateLimit:
     def look(self) -> None:
         """See what other receivers of the queue counted."""
         before = self._changes
-        found = self._counts.list().get(self._queue)
+        found = self._counts.list().get(self.queue)
         with self._lock:
             # What was counted here in the meantime is newer than what was read.
             if self._changes == before:
@@ -51,4 +56,4 @@ class RateLimit:
             self._changes += 1
             known, self._failures = self._failures, 0
         if known:
-            self._counts.clear(self._queue)
+            self._counts.clear(self.queue)

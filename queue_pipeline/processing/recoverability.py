@@ -11,9 +11,10 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.database.backoff import Backoff
 
 LONGEST_RETRYING = timedelta(hours=24)
-"""A message whose last delayed retry is older than this is not tried again: nobody waits for it any more."""
+"""A message whose last delayed retry is older than this is not tried again: its sender has given up long ago."""
 
 
 def _error_name(value: object) -> object:
@@ -33,12 +34,29 @@ class Recoverability(BaseModel):
         default=10.0, gt=0, le=86_400, description="how much longer each wait is than the one before"
     )
     unrecoverable: tuple[Annotated[str, BeforeValidator(_error_name)], ...] = Field(
-        default=(), description="exceptions, or their names, that no retry mends"
+        default=(), description="exceptions, or their names, that no retry fixes"
     )
     rate_limit_after: int | None = Field(
         default=20, ge=1, description="failed attempts in a row, after which one batch at a time is tried; None: never"
     )
     rate_limit_seconds: float = Field(default=1.0, gt=0, le=3_600, description="the pause after each failure then")
+    alike_failures: int = Field(
+        default=3,
+        ge=1,
+        le=1_000,
+        description="different messages that fail alone and alike, without a success, before none of them is to blame",
+    )
+    backoff_seconds: float = Field(
+        default=5.0, gt=0, le=86_400, description="the pause after the second failed run in a row; then twice as long"
+    )
+    longest_backoff_seconds: float = Field(
+        default=300.0, gt=0, le=86_400, description="the longest pause between failed runs"
+    )
+
+    @property
+    def backoff(self) -> Backoff:
+        """The pauses between failed runs; the first failure is tried again at once."""
+        return Backoff(self.backoff_seconds, max(self.backoff_seconds, self.longest_backoff_seconds))
 
     @property
     def attempts(self) -> int:
@@ -46,7 +64,7 @@ class Recoverability(BaseModel):
         return (self.immediate_retries + 1) * (self.delayed_retries + 1)
 
     def is_unrecoverable(self, names: Collection[str]) -> bool:
-        """Whether an error, by any of its names, is one that no retry mends."""
+        """Whether an error, by any of its names, is one that no retry fixes."""
         return not set(self.unrecoverable).isdisjoint(names)
 
     def is_limited(self, failures_in_a_row: int) -> bool:
@@ -62,18 +80,16 @@ class Step(enum.Enum):
 
     RETRY = "retry"
     SPLIT = "split"
+    WAIT = "wait for the verdict"
+    ISOLATE = "try alone"
     GIVE_UP = "give up"
 
 
-def next_step(
-    policy: Recoverability, messages: int, failures: int, *, for_all: bool = False, unrecoverable: bool = False
-) -> Step:
-    """Decide for messages that have now failed so many times as they are.
-
-    Several that failed together are split, because one of them is at fault and the others are not; unless the failure
-    is `for_all`, one that no message is at fault of: then parts of them would fail as well.
+def next_step(policy: Recoverability, messages: int, failures: int, *, unrecoverable: bool = False) -> Step:
+    """Decide for messages that have now failed this many times. Several that failed together are split: one of them is
+    the cause, and the others are not.
     """
-    if messages > 1 and not for_all:
+    if messages > 1:
         return Step.SPLIT
     if unrecoverable or failures > policy.immediate_retries:
         return Step.GIVE_UP

@@ -6,8 +6,9 @@ whole columns.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,17 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.bad_values import bad_values, in_milliseconds
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
-from queue_pipeline.processing.outcomes import KEY, OUTCOME, TABLE, VALUES
+from queue_pipeline.processing.messages_frame import BETWEEN, ORIGIN, ORIGIN_FIELDS, SEAL
+from queue_pipeline.processing.outcomes import ADDED, KEY, OUTCOME, TABLE, VALUES
 from queue_pipeline.processing.table_rows import OutcomeRows
 
 REFUSED = "MessageRefused"
 NO_REPLY_ADDRESS = "the message has no reply-to address, and the transform replies to it"
 NO_REASON = "the transform gave no reason"
+NO_OUTCOME = "NoOutcome"
+NO_OUTCOME_REASON = "the transform returned no send, reply, event, failure or table row for this message"
 ROW_VERSION = "row_version"
 
 _TEXT = pa.string()
@@ -34,10 +38,10 @@ FIELDS: Mapping[str, Any] = {
     "headers": pa.map_(_TEXT, _TEXT),
     "delay": pa.int64(),
     "time_to_live": pa.int64(),
-    "ordinal": pa.int32(),
+    "ordinal": pa.int64(),
     "error": _TEXT,
     "error_type": _TEXT,
-    "code": pa.int32(),
+    "code": pa.int64(),
     "event": _TEXT,
 }
 """The fields of a sent message; those that an outcome lacks are null."""
@@ -62,6 +66,13 @@ class Sorted:
     sends: Sequence[Table]
     failures: Sequence[Failed]
     tables: Sequence[OutcomeRows] = ()
+    row_versions: Array = ()
+    """The messages that have an outcome, failures among them; each once, in order."""
+
+
+def no_outcome(row_version: int, id_: str = "") -> Failed:
+    """The failure of a message that has no outcome, for a pipeline that requires one."""
+    return Failed(id_, NO_OUTCOME, NO_OUTCOME_REASON, row_version)
 
 
 def with_origin(rows: Table) -> Table:
@@ -69,6 +80,16 @@ def with_origin(rows: Table) -> Table:
     origin = rows[ORIGIN].combine_chunks()
     fields = {name: pc.struct_field(origin, name) for name in ORIGIN_FIELDS}
     return pa.table({**fields, **{name: rows[name] for name in rows.column_names if name != ORIGIN}})
+
+
+def broken_seal(rows: Table) -> str | None:
+    """The id in an origin whose seal does not fit its other fields, in rows of (origin, …); None if all do."""
+    origin = rows[ORIGIN].combine_chunks()
+    fields = [pc.cast(pc.struct_field(origin, name), _TEXT) for name in ORIGIN_FIELDS]
+    texts = pc.cast(pc.binary_join_element_wise(*fields, BETWEEN, null_handling="skip"), pa.binary())
+    found = pa.array([zlib.crc32(text) for text in texts.to_pylist()], pa.int64())
+    is_broken = pc.fill_null(pc.not_equal(found, pc.struct_field(origin, SEAL)), True)
+    return str(pc.struct_field(origin, "id").filter(is_broken)[0].as_py()) if pc.any(is_broken).as_py() else None
 
 
 def look_up_origin(rows: Table, messages: Table) -> Table | None:
@@ -104,20 +125,23 @@ def strangers(pipeline: str, named: str) -> TransformError:
     )
 
 
-def sort_outcomes(rows: Table) -> Sorted:
-    """Tell sends, failures and table rows apart, in rows of an origin's fields and a column per outcome.
+def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
+    """Separate sends, failures and table rows, in rows of an origin's fields and a column per outcome.
 
-    A message that fails is not half processed: nothing is sent or written for it.
+    A message that fails is not half processed: nothing is sent or written for it. `typed` are the queues whose messages
+    have a declared type.
     """
     rows = in_order(rows)
     origin = rows.select(ORIGIN_FIELDS)
     sends: list[Table] = []
     found: list[tuple[Array, OutcomeRows]] = []
     failures: dict[int, Failed] = {}
+    has_outcome = np.zeros(rows.num_rows, bool)
     for position, name in enumerate(name for name in rows.column_names if name not in ORIGIN_FIELDS):
         outcome, own = rows[name].combine_chunks(), origin
+        held = outcome.is_valid()
+        has_outcome |= held.to_numpy(zero_copy_only=False)
         if outcome.null_count:
-            held = outcome.is_valid()
             outcome, own = outcome.filter(held), origin.filter(held)
         if not len(outcome):
             continue
@@ -125,15 +149,20 @@ def sort_outcomes(rows: Table) -> Sorted:
         if TABLE in fields:
             found.append((own[ROW_VERSION], _table_rows(fields, own, failures)))
         else:
-            sends.append(_messages(fields, own, position, failures))
+            sends.append(_messages(fields, own, position, failures, typed))
     failed = pa.array(list(failures), pa.int64())
     kept = [_without(part, part[ROW_VERSION], failed) for part in sends]
-    tables = [OutcomeRows(part.table, part.key, _without(part.rows, of, failed)).summed() for of, part in found]
+    tables = [replace(part, rows=_without(part.rows, of, failed)).summed() for of, part in found]
     return Sorted(
         [part for part in kept if part.num_rows],
         tuple(failures.values()),
         [part for part in tables if part.rows.num_rows],
+        _each_once(rows[ROW_VERSION].to_numpy()[has_outcome]),
     )
+
+
+def _each_once(ordered: Array) -> Array:
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def in_order(rows: Table) -> Table:
@@ -144,13 +173,15 @@ def in_order(rows: Table) -> Table:
     return rows.take(np.argsort(versions, kind="stable"))
 
 
-def _messages(fields: Mapping[str, Any], origin: Table, position: int, failures: dict[int, Failed]) -> Table:
+def _messages(
+    fields: Mapping[str, Any], origin: Table, position: int, failures: dict[int, Failed], typed: Collection[str]
+) -> Table:
     """Messages to send as a table; those that fail are noted and left out."""
     count = origin.num_rows
     columns = {name: fields.get(name) for name in FIELDS}
     filled = {name: pa.nulls(count, FIELDS[name]) if value is None else value for name, value in columns.items()}
     if fields.get("ordinal") is None:
-        filled["ordinal"] = pa.repeat(pa.scalar(position, pa.int32()), count)
+        filled["ordinal"] = pa.repeat(pa.scalar(position, pa.int64()), count)
     filled["reply"] = pc.fill_null(filled["reply"], False)
     error = filled["error"]
     if pc.any(filled["reply"]).as_py():
@@ -161,6 +192,13 @@ def _messages(fields: Mapping[str, Any], origin: Table, position: int, failures:
     if not {"body", "code"} & fields.keys():
         # An outcome that is nothing but a failure.
         error = pc.fill_null(error, NO_REASON)
+    else:
+        problems = bad_values(fields, typed, count)
+        for name in {"delay", "time_to_live"} & fields.keys():
+            filled[name], bad = in_milliseconds(fields, name)
+            problems = {**bad, **problems}
+        if problems:
+            error = pc.coalesce(error, pa.array([problems.get(at) for at in range(count)], _TEXT))
     part = pa.table({**{name: origin[name] for name in origin.column_names}, **filled})
     if error.null_count == count:
         return part
@@ -174,13 +212,13 @@ def _messages(fields: Mapping[str, Any], origin: Table, position: int, failures:
 def _table_rows(fields: Mapping[str, Any], origin: Table, failures: dict[int, Failed]) -> OutcomeRows:
     """Rows for a table; a message whose key is null fails, for no row of the table could be meant."""
     table = fields[TABLE][0].as_py()
-    key, values = _columns(fields.get(KEY)), _columns(fields[VALUES])
+    key, values, added = (_columns(fields.get(name)) for name in (KEY, VALUES, ADDED))
     for name, column in key.items():
         if column.null_count:
             for row in origin.filter(column.is_null()).select(["id", ROW_VERSION]).to_pylist():
-                reason = f"add_to {table}: {name} is part of the key and is null; give every row a whole key"
+                reason = f"table {table}: {name} is part of the key and is null; give every row a whole key"
                 _note(failures, row["id"], REFUSED, reason, row[ROW_VERSION])
-    return OutcomeRows(table, tuple(key), pa.table({**key, **values}))
+    return OutcomeRows(table, tuple(key), pa.table({**key, **values, **added}), tuple(added))
 
 
 def _columns(struct: Any) -> dict[str, Any]:
@@ -202,17 +240,15 @@ def _without(rows: Table, row_versions: Array, failed: Any) -> Table:
 def check_sends(
     pipeline: str, outputs: Collection[str] | None, events: Collection[str], sends: Sequence[Table]
 ) -> None:
-    """Refuse results that cannot be sent as they are; raises a TransformError."""
+    """Refuse results for queues and events that the pipeline does not declare; raises a TransformError."""
     for part in sends:
         if outputs is not None:
             _check_outputs(pipeline, outputs, part)
         _check_events(pipeline, events, part)
-        _check_both(pipeline, part, "delay", "time_to_live", "delayed delivery with a time to live is not supported")
-        _check_both(pipeline, part, "code", "body", "a reply is a message or a number")
 
 
 def _check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
-    """Every result goes to a declared queue, or back to who asked."""
+    """Every result goes to a declared queue, or to the reply-to address of its message."""
     named = sends["destination"]
     if sends["event"].null_count < len(named) or pc.any(sends["reply"]).as_py():
         named = named.filter(pc.invert(pc.or_(sends["reply"], pc.is_valid(sends["event"]))))
@@ -232,12 +268,3 @@ def _check_events(pipeline: str, known: Collection[str], sends: Table) -> None:
             f"pipeline {pipeline}: the transform publishes {', '.join(unknown)}, which is not among what it publishes "
             f"({', '.join(sorted(known)) or 'nothing'}); add it to publishes, or correct the name"
         )
-
-
-def _check_both(pipeline: str, sends: Table, one: str, other: str, why: str) -> None:
-    if len(sends) in (sends[one].null_count, sends[other].null_count):
-        return
-    both = sends.filter(pc.and_(pc.is_valid(sends[one]), pc.is_valid(sends[other])))
-    if both.num_rows:
-        subject = f"pipeline {pipeline}: a result of message {both['id'][0].as_py()}"
-        raise TransformError(f"{subject} has {one} and {other}; {why}: give one or the other")

@@ -21,6 +21,8 @@ _ERROR = re.compile(r"(?P<name>[^\s:]+)(?:: (?P<message>.*))?\Z", re.DOTALL)
 _GROUP = re.compile(r"^ +[|+] ", re.MULTILINE)
 _JVM = re.compile(r"\n\s*\n(?:JVM|Driver) stacktrace:|\n\tat [\w.$]+")
 _STATE = re.compile(r"\n SQLSTATE: \w{5}\s*\Z")
+_MEMORY = ("java.lang.OutOfMemoryError", "SparkOutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY")
+_EXECUTOR = re.compile(r"ExecutorLostFailure \([^\n]*?\)?\s*Reason: ([^\n]*)")
 _WITHOUT_TRACEBACK = re.compile(r"thrown from the Python worker:\s+(?=[\w.<>]+(?:: |\s*\n|\s*\Z))")
 
 
@@ -39,8 +41,32 @@ def is_spark_error(error: BaseException) -> bool:
 
 
 def is_plumbing(error: BaseException) -> bool:
-    """Whether it is only how Spark's client heard of an error that it then told in its own words."""
+    """Whether it is only how Spark's client heard of an error that it then reports in its own words."""
     return _package(type(error)) in ("grpc", "py4j")
+
+
+def involves_spark(error: BaseException) -> bool:
+    """Whether Spark raised it, or raised what it was raised from: a transform may have put its own words around it."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        if is_spark_error(one) or is_plumbing(one):
+            return True
+        seen.add(id(one))
+        one = one.__cause__ or one.__context__
+    return False
+
+
+def shared_loss(error: BaseException) -> str | None:
+    """What Spark lost that other batches use too, in words: memory of the JVM, or an executor; None if nothing."""
+    if not is_spark_error(error):
+        return None
+    text = str(error)
+    if any(sign in text for sign in _MEMORY):
+        return "the memory of Spark's JVM ran out (java.lang.OutOfMemoryError)"
+    if (found := _EXECUTOR.search(text)) is not None:
+        return f"an executor was lost: {found[1].strip()}"
+    return None
 
 
 def without_jvm(text: str) -> str:
@@ -67,10 +93,10 @@ def _read(printed: str) -> WorkerError | None:
     while lines and (lines[0].startswith(" ") or not lines[0]):
         if found := _FRAME.fullmatch(lines.pop(0)):
             frames.append(frame_at(found["file"], int(found["line"]), found["function"]))
-    told = _ERROR.match("\n".join(lines))
-    if told is None:
+    found = _ERROR.match("\n".join(lines))
+    if found is None:
         return None
-    return WorkerError(_qualified(told["name"]), (told["message"] or "").rstrip(), tuple(reversed(frames)))
+    return WorkerError(_qualified(found["name"]), (found["message"] or "").rstrip(), tuple(reversed(frames)))
 
 
 def _qualified(name: str) -> str:

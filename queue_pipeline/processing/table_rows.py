@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,17 +20,18 @@ _ABOUT = b"queue_pipeline"
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRows:
-    """Rows for one table. With a key, all other columns are numbers that are added to what is stored."""
+    """Rows for one table. With a key, the columns in `added` are added to what is stored, the others replace it."""
 
     table: str
     key: tuple[str, ...]
     rows: Table
+    added: tuple[str, ...] = ()
 
     def summed(self) -> OutcomeRows:
-        """One row per key; rows without a key stay as they are."""
-        if not self.key:
-            return self
+        """One row per key, where all other columns are added up; other rows stay as they are."""
         names = self.rows.column_names
+        if not self.key or len(names) > len(self.key) + len(self.added):
+            return self
         # By position: a column of the key may have the name that a sum would get.
         keys = [f"k{at}" for at, name in enumerate(names) if name in self.key]
         added = [f"v{at}" for at, name in enumerate(names) if name not in self.key]
@@ -38,9 +39,7 @@ class OutcomeRows:
         exact = pa.table(columns, names=[f"{'k' if name in self.key else 'v'}{at}" for at, name in enumerate(names)])
         sums: Any = exact.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in added])
         ordered = sums.select([*keys, *(f"{name}_sum" for name in added)])
-        return OutcomeRows(
-            self.table, self.key, ordered.rename_columns([names[int(name[1:])] for name in (*keys, *added)])
-        )
+        return replace(self, rows=ordered.rename_columns([names[int(name[1:])] for name in (*keys, *added)]))
 
     def _exact(self, name: str) -> Any:
         """Numbers of a type whose sum does not overflow: Arrow would wrap around silently."""
@@ -58,12 +57,11 @@ class OutcomeRows:
         """The same as the transport writes it."""
         names = tuple(self.rows.column_names)
         columns = [_values(self.rows[name]) for name in names]
-        added = tuple(name for name in names if name not in self.key) if self.key else ()
-        return TableRows(self.table, names, list(zip(*columns, strict=True)), self.key, added)
+        return TableRows(self.table, names, list(zip(*columns, strict=True)), self.key, self.added)
 
     def to_bytes(self) -> bytes:
         """For the way from a Spark task to the run."""
-        about = json.dumps({"table": self.table, "key": self.key}).encode()
+        about = json.dumps({"table": self.table, "key": self.key, "added": self.added}).encode()
         rows = self.rows.replace_schema_metadata({_ABOUT: about})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as stream:
@@ -75,22 +73,22 @@ class OutcomeRows:
         """What `to_bytes` made."""
         rows = pa.ipc.open_stream(data).read_all()
         about = json.loads((rows.schema.metadata or {})[_ABOUT])
-        return OutcomeRows(about["table"], tuple(about["key"]), rows.replace_schema_metadata(None))
+        rows = rows.replace_schema_metadata(None)
+        return OutcomeRows(about["table"], tuple(about["key"]), rows, tuple(about["added"]))
 
 
 def together(parts: Iterable[OutcomeRows]) -> list[TableRows]:
     """Rows of several parts of a batch, as the transport writes them: one set per table, key and columns."""
     found: dict[Any, list[OutcomeRows]] = {}
     for part in parts:
-        found.setdefault((part.table, part.key, part.rows.schema), []).append(part)
+        found.setdefault((part.table, part.key, part.added, part.rows.schema), []).append(part)
     return [_joined(group).as_table_rows() for group in found.values()]
 
 
 def _joined(group: Sequence[OutcomeRows]) -> OutcomeRows:
     if len(group) == 1:
         return group[0].summed()
-    first = group[0]
-    return OutcomeRows(first.table, first.key, pa.concat_tables([part.rows for part in group])).summed()
+    return replace(group[0], rows=pa.concat_tables([part.rows for part in group])).summed()
 
 
 def _values(column: Any) -> list[Any]:

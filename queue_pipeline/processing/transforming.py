@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,12 +13,11 @@ from pyspark.sql import functions as F
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.body.parse import body_parser
-from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch, parse_bodies
+from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch, parse_bodies, without_control
 from queue_pipeline.processing.contract import Returned, returned_by
 from queue_pipeline.processing.envelopes import Sending, envelopes
 from queue_pipeline.processing.handover import Handover
 from queue_pipeline.processing.messages_frame import ORIGIN, PAYLOAD, messages_frame
-from queue_pipeline.processing.outcomes import Append, Merge
 from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.sorting import (
     ROW_VERSION,
@@ -27,6 +25,7 @@ from queue_pipeline.processing.sorting import (
     Sorted,
     check_sends,
     look_up_origin,
+    no_outcome,
     sort_outcomes,
     strangers,
 )
@@ -48,6 +47,8 @@ class Transformed:
     ready: Sequence[ReadyMessages] = ()
     failures: Sequence[Failed] = ()
     tables: Sequence[TableRows] = ()
+    without_outcome: int = 0
+    """How many messages have no result, and are done all the same."""
 
     @property
     def sent(self) -> int:
@@ -84,13 +85,13 @@ class SparkTransformer:
             return Transformed(failures=refused)
         with self._sessions.session() as spark, self._handover.frame(spark, messages) as frame:
             returned = returned_by(self._pipeline, self._seen(frame, batch.claim.failures + 1))
-            # Planning takes longer than computing on a small batch, and one thread a query.
-            with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
-                tables = [others.submit(table_rows, table) for table in returned.tables]
-                outcomes = self._collect(returned, messages, sending)
-                rows = [table.result() for table in tables]
+            outcomes = self._collect(returned, messages, sending)
         ready = envelopes(outcomes.sends, sending)
-        return Transformed(ready, [*refused, *outcomes.failures], [*rows, *together(outcomes.tables)])
+        failures, without = [*refused, *outcomes.failures], _without_outcome(messages, outcomes)
+        if self._pipeline.require_outcome:
+            failures += [no_outcome(row[ROW_VERSION], row["id"]) for row in without.to_pylist()]
+            without = without.slice(0, 0)
+        return Transformed(ready, failures, together(outcomes.tables), without.num_rows)
 
     def probe(self) -> Exception | None:
         """The error of the transform on a frame without messages, if there is one: no message causes that."""
@@ -101,9 +102,8 @@ class SparkTransformer:
             with self._sessions.session() as spark, self._handover.frame(spark, any_message) as frame:
                 nothing = self._seen(frame.where(F.lit(False)), 1)
                 returned = returned_by(self._pipeline, nothing)
-                for part in (returned.outcomes, *(table.rows for table in returned.tables)):
-                    if part is not None:
-                        collected(part)
+                if returned.outcomes is not None:
+                    collected(returned.outcomes)
         except Exception as error:
             return error
         return None
@@ -131,18 +131,15 @@ class SparkTransformer:
             origins = collected(returned.outcomes.select(f"{ORIGIN}.id", f"{ORIGIN}.{ROW_VERSION}"))
             unknown = origins.filter(pc.invert(pc.is_in(origins[ROW_VERSION], messages[ROW_VERSION])))
             raise strangers(self._pipeline.name, f"id {unknown['id'][0].as_py() if unknown.num_rows else 'unknown'}")
-        outcomes = sort_outcomes(related)
+        outcomes = sort_outcomes(related, sending.message_types)
         outputs = [output.queue for output in self._pipeline.output_queues]
         check_sends(self._pipeline.name, outputs, sending.events, outcomes.sends)
         return outcomes
 
 
-def table_rows(table: Append | Merge) -> TableRows:
-    """Rows for a table of the user's own."""
-    found = collected(table.rows)
-    names = tuple(found.column_names)
-    columns = [found.column(name).to_pylist() for name in names]
-    rows = list(zip(*columns, strict=True))
-    if isinstance(table, Merge):
-        return TableRows(table.table, names, rows, tuple(table.key), tuple(table.add))
-    return TableRows(table.table, names, rows)
+def _without_outcome(messages: Table, outcomes: Sorted) -> Table:
+    """The messages for which nothing came back, by id and row version; control messages need no result."""
+    if len(outcomes.row_versions) == messages.num_rows:
+        return messages.slice(0, 0)
+    had = pc.is_in(messages[ROW_VERSION], pa.array(outcomes.row_versions, pa.int64()))
+    return without_control(messages.filter(pc.invert(had))).select(["id", ROW_VERSION])

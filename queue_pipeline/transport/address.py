@@ -27,7 +27,7 @@ def bracket(name: str) -> str:
 
 
 def unbracket(name: str) -> str:
-    """The identifier inside brackets; anything not wholly in brackets is returned as it is."""
+    """The identifier inside brackets; anything not wholly in brackets is returned unchanged."""
     if len(name) >= 2 and name.startswith("[") and name.endswith("]"):
         return name[1:-1].replace("]]", "]")
     return name
@@ -39,7 +39,7 @@ def double_quote(name: str) -> str:
 
 
 def undouble_quote(name: str) -> str:
-    """The identifier inside double quotes; anything not wholly quoted is returned as it is."""
+    """The identifier inside double quotes; anything not wholly quoted is returned unchanged."""
     if len(name) >= 2 and name.startswith('"') and name.endswith('"'):
         return name[1:-1].replace('""', '"')
     return name

@@ -33,6 +33,8 @@ class Claim:
     forwarded: int = 0
     failures: int = 0
     """How often these messages have failed as they are; counted anew when the claim is split."""
+    isolated: bool = False
+    """Whether Spark or a process died while it worked on these messages: they are tried with no other beside them."""
 
     @property
     def fence(self) -> dict[str, Any]:
@@ -91,6 +93,7 @@ class ClaimStatus:
     failures: int = 0
     last_error: str | None = None
     first_row_version: int = 0
+    isolated: bool = False
 
     @property
     def held(self) -> Claim | None:
@@ -98,14 +101,14 @@ class ClaimStatus:
         if self.owner is None:
             return None
         figures = (self.attempt, self.messages, self.bytes, self.first_row_version)
-        return Claim(self.claim_id, self.queue, self.owner, *figures, failures=self.failures)
+        return Claim(self.claim_id, self.queue, self.owner, *figures, failures=self.failures, isolated=self.isolated)
 
 
 def lost(claim: Claim) -> ClaimLostError:
-    """The error of whoever acts on a claim that is no longer theirs."""
+    """The error of a process that acts on a claim which it no longer holds."""
     return ClaimLostError(
         f"claim {claim.claim_id} of {claim.queue} is no longer held by {claim.owner} at attempt {claim.attempt}: "
-        "its lease ran out and another took it, or it was released; nothing was sent, whoever holds it now goes on"
+        "its lease ran out and another took it, or it was released; nothing was sent, and its present holder goes on"
     )
 
 

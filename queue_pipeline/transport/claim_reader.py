@@ -45,7 +45,7 @@ class ClaimReader:
     ) -> list[Part]:
         """The claim's parts in order; a message larger than the bound is a part of its own.
 
-        Together they are as many messages as the claim has, or there are none: nobody reads half a claim for a whole.
+        Together they are as many messages as the claim has, or there are none: half a claim is never taken for a whole.
         """
         if max_messages < 1 or max_bytes < 1:
             raise ConfigurationError(f"queue {claim.queue}: a part needs room for at least one message and one byte")
@@ -78,6 +78,7 @@ class ClaimReader:
 
         Raises MessageTooLargeError where it holds a message that no pipeline reads.
         """
+        # Arrow takes a third of a second to import, and most commands never read a claim.
         from queue_pipeline.transport.claimed_columns import from_rows
 
         if body and part.bytes > LARGEST_MESSAGE:

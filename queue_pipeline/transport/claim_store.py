@@ -35,7 +35,7 @@ class ClaimStore:
     def claims_statement(self, name: str, queue: str | None) -> Command:
         """A statement on the claims themselves; an error about it names the queue."""
         command = self._database.dialect.statement(f"claims.{name}", claims=self._book.own(CLAIMS_TABLE))
-        return Command(command.text, queue)
+        return replace(command, queue=queue)
 
     def open(self, transaction: Transaction, claim: Claim, lease_milliseconds: int) -> None:
         """Write the row of a new claim."""
@@ -55,14 +55,14 @@ class ClaimStore:
         if transaction.count(self.claims_statement("fence", claim.queue), **claim.fence) != 1:
             raise lost(claim)
 
-    def release(self, transaction: Transaction, claim: Claim, failures: int = 0) -> None:
+    def release(self, transaction: Transaction, claim: Claim, *, died: bool = False) -> None:
         """Clear the owner, so that the next claimer takes it over."""
-        if transaction.count(self.claims_statement("release", claim.queue), failures=failures, **claim.fence) != 1:
+        if transaction.count(self.claims_statement("release", claim.queue), died=died, **claim.fence) != 1:
             raise lost(claim)
 
-    def release_owner(self, transaction: Transaction, owner: str, failures: int) -> list[Claim]:
+    def release_owner(self, transaction: Transaction, owner: str, *, died: bool) -> list[Claim]:
         """Clear one owner wherever it stands; returns the claims as they were held."""
-        rows = transaction.rows(self.claims_statement("release_owner", None), failures=failures, owner=owner)
+        rows = transaction.rows(self.claims_statement("release_owner", None), died=died, owner=owner)
         return [_claim((claim_id, queue, owner, *figures)) for claim_id, queue, *figures in rows]
 
     def fail(self, transaction: Transaction, claim: Claim, error: str) -> Claim:
@@ -74,7 +74,7 @@ class ClaimStore:
         return replace(claim, failures=int(rows[0][0]))
 
     def adopt(self, transaction: Transaction, claim: Claim, owner: str, lease_milliseconds: int) -> Claim | None:
-        """Take over this one claim, unless somebody else holds it by now."""
+        """Take over this one claim, unless another owner holds it by now."""
         command = self.claims_statement("adopt", claim.queue)
         rows = transaction.rows(command, new_owner=owner, lease=lease_milliseconds, **claim.fence)
         return _claim(rows[0]) if rows else None
@@ -163,7 +163,7 @@ class ClaimStore:
         return differs(claim, f"{messages:,} messages", f"{claim.messages:,} by its count")
 
     def waiting(self, transaction: Transaction) -> dict[str, int]:
-        """Messages in claims that nobody holds, by queue."""
+        """Messages in claims without a holder, by queue."""
         rows = transaction.rows(self.claims_statement("waiting", None))
         return {str(queue): int(messages) for queue, messages in rows}
 
@@ -174,11 +174,12 @@ class ClaimStore:
 
 
 def _claim(row: Sequence[Any]) -> Claim:
-    claim_id, queue, owner, attempt, messages, size, first, failures = row
-    return Claim(str(claim_id).lower(), queue, owner, attempt, messages, size, first, failures=failures)
+    claim_id, queue, owner, attempt, messages, size, first, failures, isolated = row
+    figures = (attempt, messages, size, first)
+    return Claim(str(claim_id).lower(), queue, owner, *figures, failures=failures, isolated=bool(isolated))
 
 
 def _status(row: Sequence[Any]) -> ClaimStatus:
-    claim_id, queue, owner, attempt, messages, size, first, lease, age, failures, error = row
-    times = (lease / 1000, age / 1000)
-    return ClaimStatus(str(claim_id).lower(), queue, owner, attempt, messages, size, *times, failures, error, first)
+    claim_id, queue, owner, attempt, messages, size, first, lease, age, failures, error, isolated = row
+    figures = (attempt, messages, size, lease / 1000, age / 1000, failures, error, first)
+    return ClaimStatus(str(claim_id).lower(), queue, owner, *figures, isolated=bool(isolated))

@@ -1,7 +1,7 @@
 """Claims: a batch held durably, outside any transaction, until it is completed together with its results.
 
 A claim is a row in `QueueClaims` and the messages that were moved from the queue into `<queue>.Claimed`. Its owner and
-attempt are the fence: whoever completes it must still be the one who holds it.
+attempt are the fence: only the process that holds a claim can complete it, see `completion.py`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook, ClaimTables, QueueTable
@@ -24,30 +24,24 @@ from queue_pipeline.transport.claim import (
     check_claim,
     check_lease,
     check_owner,
-    differs,
     lost,
     partly_lost,
 )
 from queue_pipeline.transport.claim_store import ClaimStore
+from queue_pipeline.transport.completion import Completer
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError, LockTimeoutError
+from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.forwarding import Forwarder, Leaving, past_refusals
-from queue_pipeline.transport.messages import Operation, ReceivedMessage, from_row
-from queue_pipeline.transport.nginn.in_place import InPlaceClaims, Mark, OutOfTurn
+from queue_pipeline.transport.messages import ReceivedMessage, from_row
+from queue_pipeline.transport.nginn.in_place import InPlaceClaims
 from queue_pipeline.transport.nginn.incoming import Incoming
 from queue_pipeline.transport.nginn.reading import read_in_place
 from queue_pipeline.transport.nginn.rows import is_nginn
-from queue_pipeline.transport.outbox import Outbox, Pile
-from queue_pipeline.transport.ready import ReadyMessages
-from queue_pipeline.transport.send import AnyShipment, Sender, count
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-COMMIT_TRIES = 3
+from queue_pipeline.transport.outbox import Outbox
+from queue_pipeline.transport.send import Sender
 
 
 class ClaimedMessages(NamedTuple):
@@ -73,13 +67,14 @@ class Claims:
     ) -> None:
         self._database = database
         self._book = book
-        self._sender = sender
         self._forwarder = forwarder
         self._failures = failures
-        self._outbox = outbox
         self._store = ClaimStore(database, book)
-        self.in_place = InPlaceClaims(database, book, self._store, incoming)
-        """What is different for NGinn queues, whose messages stay where they are."""
+        # What is different for NGinn queues, whose messages stay where they are.
+        self._in_place = InPlaceClaims(database, book, self._store, incoming)
+        completer = Completer(database, self._store, self._in_place, sender, forwarder, outbox)
+        self.complete = completer.complete
+        self.dead_letter = completer.dead_letter
 
     def claim(
         self,
@@ -96,13 +91,11 @@ class Claims:
         check_claim(queue, owner, max_messages, max_bytes, lease_seconds)
         bounds, lease = Bounds(max_messages, max_bytes), round(lease_seconds * 1000)
         tables = self._book.claim_tables(queue)
+        take_new = self._in_place.take_new if is_nginn(queue) else self._take_new
 
         def take(transaction: Transaction, leaving: Leaving) -> Claim | None:
-            if is_nginn(queue):
-                return self.in_place.claim(transaction, tables, owner, bounds, lease, leaving)
-            return self._store.take_over(transaction, tables, owner, bounds, lease) or self._take_new(
-                transaction, tables, owner, bounds, lease, leaving
-            )
+            old = self._take_over(transaction, tables, owner, bounds, lease)
+            return old or take_new(transaction, tables, owner, bounds, lease, leaving)
 
         claim, left = past_refusals(self._database, take, functools.partial(self.send_on, queue))
         return replace(claim, forwarded=claim.forwarded + left) if claim is not None and left else claim
@@ -110,14 +103,14 @@ class Claims:
     def send_on(self, queue: QueueTable, row_versions: Sequence[int]) -> int:
         """Send messages of a queue that are not for it to where they are for, each alone if one is refused."""
         if is_nginn(queue):
-            return self.in_place.send_on(queue, row_versions)
+            return self._in_place.send_on(queue, row_versions)
         return self._forwarder.send_on(queue, row_versions, self._forwarder.from_queue(queue))
 
     def adopt(self, claim: Claim, owner: str, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> Claim | None:
         """Take over one claim that was released, whose lease ran out, or whose holder the caller knows to be dead.
 
         The last is believed only while the claim is still as given: owner and attempt. Of several adopters one wins.
-        Returns the claim as it is now; None when it was completed, or belongs to somebody else.
+        Returns the claim as it is now; None when it was completed, or another owner holds it.
         """
         check_owner(claim.queue, owner)
         check_lease(claim.queue, lease_seconds)
@@ -126,9 +119,7 @@ class Claims:
 
         def take(transaction: Transaction) -> Claim | None:
             adopted = self._store.adopt(transaction, claim, owner, milliseconds)
-            if adopted is None or not is_nginn(tables.queue):
-                return adopted
-            return self.in_place.keep(transaction, tables, adopted, milliseconds)
+            return adopted and self._kept(transaction, tables, adopted, milliseconds)
 
         return self._database.run(take)
 
@@ -142,32 +133,33 @@ class Claims:
             if transaction.count(command, lease=milliseconds, **claim.fence) != 1:
                 raise lost(claim)
             if is_nginn(tables.queue):
-                self.in_place.extend(transaction, tables, claim.claim_id, milliseconds)
+                self._in_place.extend(transaction, tables, claim.claim_id, milliseconds)
 
         self._database.run(hold)
 
     def begin(self, claim: Claim) -> None:
-        """Note that its messages are being tried: if their holder dies from now on, that counts as a failure of theirs.
+        """Note that its messages are being tried: if their holder dies from now on, they may be the cause. They are
+        isolated then, and counted if they were already.
 
-        Whoever counts no failures need not note it.
+        A caller that counts no failures need not note it.
         """
         command = self._store.claims_statement("begin", claim.queue)
         if self._database.run(lambda own: own.count(command, **claim.fence)) != 1:
             raise lost(claim)
 
-    def release(self, claim: Claim, *, failed: bool = False) -> None:
+    def release(self, claim: Claim, *, died: bool = False) -> None:
         """Let go of a claim at once; the next claim on its queue takes it over, at the next attempt.
 
-        `failed` counts a failure of the messages, if they were being tried: their holder is known to have died.
+        `died`: the holder is known to have died. If its messages were being tried, see `begin`.
         """
-        self._database.run(lambda own: self._store.release(own, claim, int(failed)))
+        self._database.run(lambda own: self._store.release(own, claim, died=died))
 
-    def release_owner(self, owner: str, *, failed: bool = False) -> list[Claim]:
+    def release_owner(self, owner: str, *, died: bool = False) -> list[Claim]:
         """Let go of every claim that this owner still holds, after its run failed or was cancelled.
 
-        Returns the claims as they were held; `failed` as in `release`.
+        Returns the claims as they were held; `died` as in `release`.
         """
-        return self._database.run(lambda own: self._store.release_owner(own, owner, int(failed)))
+        return self._database.run(lambda own: self._store.release_owner(own, owner, died=died))
 
     def fail(self, claim: Claim, error: str) -> tuple[Claim, int]:
         """Count a failure of a claim's messages, in the database, where restarts and other receivers find it.
@@ -175,11 +167,36 @@ class Claims:
         Returns the claim with the new count, and how many attempts on its queue failed in a row; see `FailureCounts`.
         """
 
-        def count_failure(transaction: Transaction, told: str) -> tuple[Claim, int]:
-            failed = self._store.fail(transaction, claim, told)
-            return failed, self._failures.record(transaction, claim.queue, told)
+        def count_failure(transaction: Transaction, text: str) -> tuple[Claim, int]:
+            failed = self._store.fail(transaction, claim, text)
+            return failed, self._failures.record(transaction, claim.queue, text)
 
         return self._failures.beside(error, count_failure)
+
+    def isolate(self, claim: Claim, error: str) -> tuple[Claim, int]:
+        """Mark a claim that was in work when Spark died: its messages are tried with no other beside them from now on.
+
+        It is no failure of theirs, but one of the queue. Returns the claim, and how many there were in a row.
+        """
+        command = self._store.claims_statement("isolate", claim.queue)
+
+        def mark(transaction: Transaction, text: str) -> int:
+            if transaction.count(command, error=text, **claim.fence) != 1:
+                raise lost(claim)
+            return self._failures.record(transaction, claim.queue, text)
+
+        in_a_row = self._failures.beside(error, mark)
+        return replace(claim, isolated=True), in_a_row
+
+    def rest(self, claim: Claim, error: str) -> None:
+        """Keep the error of messages that failed and wait for a verdict; the death of their holder is not counted."""
+        command = self._store.claims_statement("rest", claim.queue)
+
+        def note(transaction: Transaction, text: str) -> None:
+            if transaction.count(command, error=text, **claim.fence) != 1:
+                raise lost(claim)
+
+        self._failures.beside(error, note)
 
     def give_back(self, claim: Claim) -> int:
         """Put a claim's messages back into the queue, for receivers that know nothing of claims.
@@ -192,7 +209,7 @@ class Claims:
         def restore(transaction: Transaction) -> int:
             self._store.pass_fence(transaction, claim)
             if is_nginn(tables.queue):
-                return self.in_place.give_back(transaction, tables, claim)
+                return self._in_place.give_back(transaction, tables, claim)
             names = dialect.optional_columns(self._database.shapes.columns(transaction, tables.queue))
             command = dialect.statement(
                 f"{tables.queue.layout}/claimed.return", queue=tables.queue, claimed=tables.claimed, **names
@@ -203,73 +220,13 @@ class Claims:
         return self._database.run(restore)
 
     def give_back_abandoned(self, queue: QueueTable) -> int:
-        """Put the messages of all claims that nobody holds back into their queue, which claims will no longer serve."""
+        """Put the messages of all claims without a holder back into their queue, which claims will no longer serve."""
         tables, everything = self._book.claim_tables(queue), Bounds(2**31 - 1, DEFAULT_MAX_BYTES)
         lease = round(DEFAULT_LEASE_SECONDS * 1000)
         owner, returned = f"give back {uuid.uuid4()}", 0
         while claim := self._database.run(lambda own: self._take_over(own, tables, owner, everything, lease)):
             returned += self.give_back(claim)
         return returned
-
-    def complete(
-        self,
-        claim: Claim,
-        operations: Iterable[Operation] = (),
-        work: Callable[[Connection], object] | None = None,
-        ready: Sequence[ReadyMessages] = (),
-        dead_letters: Sequence[int] = (),
-        staged: Sequence[Pile] = (),
-        marks: Sequence[Mark] = (),
-        *,
-        read: RowsRead | None,
-    ) -> int:
-        """End a claim: fence, own work, sends and the deletion of its messages in one transaction, all or none.
-
-        `read` are the messages that the results are made of, dead letters and failed ones among them: if the claim
-        holds others, nothing is done. None: the caller read nothing, and the messages are deleted unseen. `work` gets
-        SQLAlchemy's connection and runs the caller's own statements in that transaction; it is called again if the
-        database picks the transaction as a deadlock victim. `ready` are messages as columns, `dead_letters` the row
-        versions of messages whose headers cannot be read: they go to the error queue byte for byte. `staged` are
-        results that lie in the outbox; if a single one of them is not there, nothing is done. `marks` say what becomes
-        of messages of an NGinn queue that failed. Returns how many messages were sent.
-        """
-        prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_ready(ready)]
-        tables = self._store.tables(claim)
-        drop = self._store.statement(tables, "drop")
-
-        def finish(transaction: Transaction) -> int:
-            self._store.pass_fence(transaction, claim)
-            if read is not None:
-                self._store.check_read(transaction, tables, claim, read)
-            if work is not None:
-                with transaction.scope():
-                    work(transaction.connection)
-            gone = 0 if is_nginn(tables.queue) else self._move_dead_letters(transaction, claim, dead_letters)
-            sent = self._sender.write(transaction, prepared) + self._outbox.deliver(transaction, claim, staged)
-            if is_nginn(tables.queue):
-                self.in_place.complete(transaction, tables, claim, marks, dead_letters)
-            else:
-                gone += transaction.count(drop, claim_id=claim.claim_id)
-                if read is not None and gone != read.messages:
-                    raise differs(claim, read, f"{gone:,} messages")
-            self._outbox.clear(transaction, claim)
-            return sent
-
-        for tried in range(1, COMMIT_TRIES + 1):
-            try:
-                return self._database.run(finish)
-            except LockTimeoutError:
-                # The work is done, and worth a longer wait: others write to the same rows of the user's tables.
-                if tried == COMMIT_TRIES:
-                    raise
-            except OutOfTurn as out:
-                self._put_in_line(claim, tables, out.rows)
-                raise _out_of_turn(claim, len(out.rows)) from None
-            except CommitUnknownError:
-                # The claim's row says which way it went: gone means that it was ended, once, with its results.
-                if all(status.claim_id != claim.claim_id for status in self.list()):
-                    return count(prepared) + sum(pile.messages for pile in staged)
-        raise lost(claim)
 
     def split(self, claim: Claim, keep: int) -> tuple[Claim, Claim]:
         """Cut a claim in two that go on independently: the first `keep` messages, and the rest."""
@@ -297,25 +254,12 @@ class Claims:
         tables = self._store.tables(claim)
         return self._database.run(lambda own: self._store.separate(own, tables, claim, ranges))
 
-    def dead_letter(self, claim: Claim, row_versions: Sequence[int]) -> Claim | None:
-        """Move messages with unreadable headers to the error queue byte for byte; None when nothing is left."""
-        tables = self._store.tables(claim)
-
-        def move(transaction: Transaction) -> Claim | None:
-            if is_nginn(tables.queue):
-                self.in_place.mark(transaction, tables, claim, (), row_versions)
-            else:
-                self._move_dead_letters(transaction, claim, row_versions)
-            return self._store.shrink(transaction, tables, claim)
-
-        return self._database.run(move)
-
     def marked(self, claim: Claim, text: str) -> list[int]:
         """The row versions of a claim's messages whose headers hold a text, looked for in the database."""
         tables = self._store.tables(claim)
         if is_nginn(tables.queue) and text == wire.quote(wire.RETRIES):
-            return self._database.run(lambda own: self.in_place.tried_before(own, tables, claim), write=False)
-        command = self._store.statement(self._store.tables(claim), "marked")
+            return self._database.run(lambda own: self._in_place.tried_before(own, tables, claim), write=False)
+        command = self._store.statement(tables, "marked")
         rows = self._database.run(lambda own: own.rows(command, claim_id=claim.claim_id, text=text), write=False)
         return [int(row[0]) for row in rows]
 
@@ -358,33 +302,20 @@ class Claims:
         return self._database.run(lambda own: self._store.list(own, queue.canonical if queue else None), write=False)
 
     def waiting(self) -> dict[str, int]:
-        """Messages in claims that nobody holds, by queue: work that waits beside what a peek counts."""
+        """Messages in claims without a holder, by queue: work that waits beside what a peek counts."""
         return self._database.run(self._store.waiting, write=False)
 
     def _take_over(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int
     ) -> Claim | None:
         while (claim := self._store.take_over(transaction, tables, owner, bounds, lease)) is not None:
-            if not is_nginn(tables.queue) or self.in_place.keep(transaction, tables, claim, lease) is not None:
-                break
-        return claim
+            if (kept := self._kept(transaction, tables, claim, lease)) is not None:
+                return kept
+        return None
 
-    def _put_in_line(self, claim: Claim, tables: ClaimTables, rows: Sequence[int]) -> None:
-        def wait(transaction: Transaction) -> None:
-            self._store.pass_fence(transaction, claim)
-            self.in_place.put_in_line(transaction, tables, claim, rows)
-            self._outbox.clear(transaction, claim)
-
-        self._database.run(wait)
-
-    def _move_dead_letters(self, transaction: Transaction, claim: Claim, row_versions: Sequence[int]) -> int:
-        """Returns how many there were."""
-        tables, moved = self._store.tables(claim), 0
-        drop = self._store.statement(tables, "drop_one")
-        for row_version in row_versions:
-            self._forwarder.dead_letter_claimed(transaction, tables, claim, row_version)
-            moved += transaction.count(drop, claim_id=claim.claim_id, row_version=row_version)
-        return moved
+    def _kept(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
+        """What is left of a claim that was taken over; other readers of an NGinn queue may have its messages by now."""
+        return self._in_place.keep(transaction, tables, claim, lease) if is_nginn(tables.queue) else claim
 
     def _take_new(
         self,
@@ -431,10 +362,3 @@ class Claims:
             transaction.execute(drop, claim_id=claim.claim_id, row_version=message.row_version)
         left, size, first = self._store.sizes(transaction, tables, claim.claim_id)
         return replace(claim, messages=left, bytes=size, first_row_version=first, forwarded=claim.forwarded + forwarded)
-
-
-def _out_of_turn(claim: Claim, messages: int) -> ClaimLostError:
-    return ClaimLostError(
-        f"claim {claim.claim_id} of {claim.queue} was ended without results: {messages} of its messages belong to a "
-        "sequence in which an earlier one has not been processed; they wait for it, and the others are ready again"
-    )

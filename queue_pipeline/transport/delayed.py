@@ -26,7 +26,7 @@ class DelayedMover:
     """Moves due messages in due order, without waiting for other movers; storing them is the sender's work.
 
     Those for the queue itself move inside the database. Those for another queue go straight there, in the same
-    transaction, so that nobody has to receive from this queue for them to arrive.
+    transaction, so that they arrive also while this queue has no receiver.
     """
 
     def __init__(self, database: Database, book: AddressBook, forwarder: Forwarder, nginn: NGinnQueues) -> None:
@@ -80,7 +80,7 @@ class DelayedMover:
         return len(found), sent + moved
 
     def _leads_elsewhere(self, queue: QueueTable, header_text: str) -> bool:
-        """Whether a message is for another queue; one that cannot be read is left to whoever receives it."""
+        """Whether a message is for another queue; one that cannot be read is left to its receiver."""
         try:
             return self._forwarder.destination(queue, wire.decode(header_text)) is not None
         except ValueError:

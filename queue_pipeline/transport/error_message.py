@@ -42,7 +42,7 @@ def error_message(
     `message_id` is for messages whose headers have none: ServiceControl takes no failure without.
     """
     kept = {name: value for name, value in headers.items() if name not in _LEFT_OUT}
-    # What an earlier failure left behind would mix with what is told of this one.
+    # What an earlier failure left behind would mix with the headers of this one.
     kept = {name: value for name, value in kept.items() if not name.startswith(wire.EXCEPTION_PREFIX)}
     if not kept.get(wire.MESSAGE_ID):
         kept[wire.MESSAGE_ID] = message_id or str(uuid.uuid4())
@@ -62,13 +62,13 @@ def processing_headers(endpoint: str) -> dict[str, str]:
 
 def _exception_headers(failure: Failure) -> dict[str, str]:
     # An exception without words still needs a line in a list of failures.
-    told = shortened(storable(failure.message, LONGEST_MESSAGE), LONGEST_MESSAGE) or failure.error_type
+    message = shortened(storable(failure.message, LONGEST_MESSAGE), LONGEST_MESSAGE) or failure.error_type
     headers = {
         wire.EXCEPTION_TYPE: failure.error_type,
         wire.INNER_EXCEPTION_TYPE: failure.inner_type,
-        wire.EXCEPTION_MESSAGE: told,
+        wire.EXCEPTION_MESSAGE: message,
         wire.EXCEPTION_SOURCE: failure.source,
-        wire.EXCEPTION_STACK_TRACE: failure.stack_trace or f"{failure.error_type}: {told}",
+        wire.EXCEPTION_STACK_TRACE: failure.stack_trace or f"{failure.error_type}: {message}",
         **{wire.EXCEPTION_DATA_PREFIX + name: value for name, value in failure.data.items()},
     }
     return {storable(name): storable(value) for name, value in headers.items() if value is not None}

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class QueuePipelineError(Exception):
@@ -28,7 +32,7 @@ class InvalidMessageError(QueuePipelineError):
 
 
 class MessageTooLargeError(QueuePipelineError):
-    """A message that is larger than a pipeline reads; it goes to the error queue as it is."""
+    """A message that is larger than a pipeline reads; it goes to the error queue unchanged."""
 
 
 class QueueNotFoundError(QueuePipelineError):
@@ -97,7 +101,7 @@ class RequestTimeoutError(QueuePipelineError, TimeoutError):
         self.queue, self.message_id, self.callback_queue = queue, message_id, callback_queue
         super().__init__(
             f"no reply to request {message_id} to {queue} arrived in {callback_queue} within {seconds:g} s; look "
-            f"whether anybody works on the queue (queue-pipeline peek {shlex.quote(queue)}) and whether the request "
+            f"whether a receiver works on the queue (queue-pipeline peek {shlex.quote(queue)}) and whether the request "
             "failed (queue-pipeline errors list), or allow more time"
         )
 
@@ -145,8 +149,17 @@ class TransientDatabaseError(DatabaseError):
 
 
 class AlreadyExistsError(DatabaseError):
-    """A table, index or column is there already: somebody else created it at the same moment."""
+    """A table, index or column is there already: another process created it at the same moment."""
 
 
 class DoomedTransactionError(DatabaseError):
     """A statement failed inside a transaction and was ignored; the transaction was rolled back instead."""
+
+
+def validation_text(error: ValidationError) -> str:
+    """What pydantic found wrong, field by field, in one line."""
+    found = []
+    for problem in error.errors():
+        field, message = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+        found.append(f"{field}: {message}" if field else message)
+    return "; ".join(found)

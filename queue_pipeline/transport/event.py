@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, validation_text
 
 LONGEST_TOPIC = 200
 ROOT = "System.Object"
@@ -34,8 +34,7 @@ class Event(BaseModel):
         try:
             super().__init__(type=type, parents=parents, **values)
         except ValidationError as error:
-            told = "; ".join(problem["msg"].removeprefix("Value error, ") for problem in error.errors())
-            raise ConfigurationError(f"event {type!r}: {told}") from None
+            raise ConfigurationError(f"event {type!r}: {validation_text(error)}") from None
 
     @field_validator("type", "parents")
     @classmethod

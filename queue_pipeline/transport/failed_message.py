@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, validation_text
 from queue_pipeline.transport.messages import from_row
 
 Name = Annotated[str, Field(min_length=1)]
@@ -59,7 +59,7 @@ class Selection(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ConfigurationError(_explain(error)) from None
+            raise ConfigurationError(validation_text(error)) from None
 
     @model_validator(mode="after")
     def _chooses(self) -> Selection:
@@ -98,7 +98,7 @@ def read_failed(
     correlation_id: str | None = None,
     reply_to_address: str | None = None,
 ) -> FailedMessage:
-    """A row of an error queue as a value; headers that cannot be read are told and not raised."""
+    """A row of an error queue as a value; headers that cannot be read are described in it and raise nothing."""
     try:
         message = from_row(row_id, row_version, header_text, None, correlation_id, reply_to_address)
     except ValueError as error:
@@ -163,12 +163,3 @@ def _moment(text: str | None) -> datetime | None:
         return wire.parse_timestamp(text) if text else None
     except ValueError:
         return None
-
-
-def _explain(error: ValidationError) -> str:
-    told = []
-    for problem in error.errors():
-        where = ".".join(str(part) for part in problem["loc"])
-        message = problem["msg"].removeprefix("Value error, ")
-        told.append(f"{where}: {message}" if where else message)
-    return "; ".join(told)

@@ -107,7 +107,7 @@ class FailedMessages:
     ) -> Retried:
         """Send chosen messages back to the queues in which they failed, or all to one; a batch is a transaction.
 
-        Whatever fails again meanwhile is not taken again. A message that cannot go back stays where it is and is told.
+        Whatever fails again meanwhile is not taken again. A message that cannot go back stays, and is reported.
         """
         queue = self._queue(error_queue)
         _check(queue, "a batch", batch)

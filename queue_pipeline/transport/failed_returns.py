@@ -28,7 +28,7 @@ from queue_pipeline.transport.return_to_source import without_failure
 from queue_pipeline.transport.send import Sender, Shipment
 
 MOST_NAMED = 1_000
-"""So many messages that stay behind are told one by one; of the others only the number is known."""
+"""Up to this many messages that stay behind are named one by one; the others are only counted."""
 OTHERWISE = "give another destination with --to"
 
 
@@ -49,7 +49,7 @@ class Retried:
     queues: Counter[str] = field(default_factory=Counter)
     """Messages that went back, by queue."""
     held: int = 0
-    """Messages that somebody else holds, or took in the meantime."""
+    """Messages that another process holds, or took in the meantime."""
     skipped: int = 0
     """Messages that cannot go back, and stay."""
     named: list[NotReturned] = field(default_factory=list)

@@ -1,4 +1,6 @@
-"""Failure counts: queues whose batches fail, counted in the database so that every receiver slows down together."""
+"""Failure counts: queues whose batches fail, counted in the database so that every receiver slows down together; and
+which code last succeeded on a queue.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class FailureCount:
 
 
 class FailureCounts:
-    """Records, lists and clears."""
+    """Records, lists and clears failures, and keeps the proof that a queue can be processed."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
@@ -54,7 +56,7 @@ class FailureCounts:
 
     def add(self, queue: str, error: str) -> int:
         """Count a failed attempt in a transaction of its own."""
-        return self.beside(error, lambda own, told: self.record(own, queue, told))
+        return self.beside(error, lambda own, text: self.record(own, queue, text))
 
     def beside(self, error: str, work: Callable[[Transaction, str], T]) -> T:
         """Run a transaction that records a failure with words that can be stored.
@@ -62,20 +64,36 @@ class FailureCounts:
         Once more if another was the first to record one of this queue. If the database refuses the words, a fixed text
         takes their place: a failure that is not counted would be tried for ever.
         """
-        told = storable(error, LONGEST_ERROR)
+        text = storable(error, LONGEST_ERROR)
         try:
-            return self._recorded(told, work)
+            return self._recorded(text, work)
         except (TableNotFoundError, TransientDatabaseError, LayoutChangedError):
             raise
         except DatabaseError as refusal:
             logger.warning("an error is counted without its words, which the database refused (%s)", refusal)
             return self._recorded(UNSTORABLE, work)
 
-    def _recorded(self, told: str, work: Callable[[Transaction, str], T]) -> T:
+    def _recorded(self, text: str, work: Callable[[Transaction, str], T]) -> T:
         try:
-            return self._database.run(lambda own: work(own, told))
+            return self._database.run(lambda own: work(own, text))
         except DuplicateKeyError:
-            return self._database.run(lambda own: work(own, told))
+            return self._database.run(lambda own: work(own, text))
+
+    def prove(self, queue: str, proof: str) -> None:
+        """Keep which code and Spark just processed a message of a queue."""
+
+        def note(transaction: Transaction) -> None:
+            transaction.execute(self._statement("proof_note"), queue=queue, proof=proof)
+
+        try:
+            self._database.run(note)
+        except DuplicateKeyError:
+            self._database.run(note)
+
+    def proof(self, queue: str) -> str | None:
+        """Which code and Spark last processed a message of a queue."""
+        rows = self._database.run(lambda own: own.rows(self._statement("proof_find"), queue=queue), write=False)
+        return rows[0][0] if rows else None
 
     def clear(self, queue: str) -> None:
         """Forget a queue's failures: something succeeded."""

@@ -194,12 +194,12 @@ class Forwarder:
         self, transaction: Transaction, destination: str, message: ReceivedMessage, error: QueuePipelineError
     ) -> None:
         kind = f"{type(error).__module__}.{type(error).__name__}"
-        told = storable(str(error), LONGEST_EXCEPTION_MESSAGE)
+        text = storable(str(error), LONGEST_EXCEPTION_MESSAGE)
         failure = {
             wire.FAILED_QUEUE: destination,
             wire.EXCEPTION_TYPE: kind,
-            wire.EXCEPTION_MESSAGE: told,
-            wire.EXCEPTION_STACK_TRACE: trace_at(kind, told, [frame_of(Forwarder.forward_all)]),
+            wire.EXCEPTION_MESSAGE: text,
+            wire.EXCEPTION_STACK_TRACE: trace_at(kind, text, [frame_of(Forwarder.forward_all)]),
             wire.TIME_OF_FAILURE: wire.format_timestamp(datetime.now(UTC)),
         }
         copy = OutgoingMessage(message.body, {**message.headers, **failure})

@@ -28,21 +28,21 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with a queue's tables: what it is, what it costs, and the SQL that mends it."""
+    """Something wrong with a queue's tables: what it is, what it costs, and the SQL that fixes it."""
 
     queue: str
     code: str
     severity: Severity
     message: str
     cost: str
-    mend: str
+    fix: str
     section: str
     """Where that SQL stands, with its reason and its locks."""
 
     def __str__(self) -> str:
         """All of it in one line, for a log."""
-        mend = " ".join(line.strip() for line in self.mend.splitlines())
-        return f"{self.message}; {self.cost}; mend it with: {mend}"
+        fix = " ".join(line.strip() for line in self.fix.splitlines())
+        return f"{self.message}; {self.cost}; fix it with: {fix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ class _TypeRule:
 
 _NO_UUID = "endpoints write and read it as a uuid, and fail on what is none"
 _NO_BYTES = "bodies are bytes, and are altered or refused on their way through another type"
-_NO_ZONE = "it holds UTC without a zone, and is read shifted by the zone of whoever reads it"
+_NO_ZONE = "it holds UTC without a zone, and is read shifted by the zone of its reader"
 _LOST_CHARACTERS = "every character outside of the column's code page is stored as a question mark"
 _TYPES: Mapping[str, Mapping[str, _TypeRule]] = {
     "sqlserver": {
         "id": _TypeRule("uniqueidentifier", _NO_UUID),
         "expires": _TypeRule(
             "datetime",
-            "expired messages cannot be told from others by the database's clock",
+            "expired messages cannot be distinguished from others by the database's clock",
             frozenset({"datetime2", "smalldatetime"}),
         ),
         "headers": _TypeRule("nvarchar", _LOST_CHARACTERS, codes={"varchar": "varchar_headers"}),
@@ -129,10 +129,10 @@ def nginn_findings(dialect: Dialect, queue: TableDescription) -> list[Finding]:
     if queue.index_on("subqueue"):
         return []
     index = dialect.quote(f"IDX_{queue.table.table}_subqueue_retry_time")
-    mend = dialect.statement("audit.fix_subqueue_index", queue=queue.table, index=index)
+    fix = dialect.statement("audit.fix_subqueue_index", queue=queue.table, index=index)
     message = f"queue {queue.table}: index {index} on subqueue of {queue.table.qualified} is missing"
     cost = "every receive and every peek reads all messages, processed ones included"
-    return [_finding(queue, "missing_subqueue_index", message, cost, mend)]
+    return [_finding(queue, "missing_subqueue_index", message, cost, fix)]
 
 
 def _finding(
@@ -140,10 +140,10 @@ def _finding(
     code: str,
     message: str,
     cost: str,
-    mend: Command,
+    fix: Command,
     severity: Severity = Severity.WARNING,
 ) -> Finding:
-    return Finding(queue.table.canonical, code, severity, message, cost, mend.script, mend.section or "")
+    return Finding(queue.table.canonical, code, severity, message, cost, fix.script, fix.section or "")
 
 
 class Judge:
@@ -184,7 +184,7 @@ class Judge:
             f"missing_{rule.name}_index",
             f"queue {self._queue.table}: index {index} on {column} of {described.table.qualified} is missing",
             rule.cost,
-            self._mend(
+            self._fix(
                 f"{rule.name}_index{beside if rule.name == 'row_version' else ''}",
                 delayed=described.table,
                 index=index,
@@ -203,7 +203,7 @@ class Judge:
                 rule.codes.get(found, "wrong_column_type"),
                 f"queue {queue.table}: column {column} is {found or 'untyped'} and should be {rule.expected}",
                 rule.cost,
-                self._mend(
+                self._fix(
                     f"{name}_type",
                     row_version_index=self._present_name(self._row_version),
                     expires_index=self._present_name("expires"),
@@ -228,7 +228,7 @@ class Judge:
             "short_sequence",
             f"queue {queue.table}: its sequence ends at {limit:,}, and {used} of that is used",
             "every send fails for good when it is used up",
-            self._mend("row_version_type") if sequence is None else self._mend("sequence_type", sequence=sequence.name),
+            self._fix("row_version_type") if sequence is None else self._fix("sequence_type", sequence=sequence.name),
             Severity.WARNING if alarming else Severity.INFO,
         )
 
@@ -246,7 +246,7 @@ class Judge:
                     "dead_rows",
                     f"{where} and {size.dead_rows:,} dead ones",
                     "every receive walks over the dead rows until they are vacuumed",
-                    self._mend("dead_rows", queue=table),
+                    self._fix("dead_rows", queue=table),
                 )
             return
         # PostgreSQL receives by an index, past the empty pages; SQL Server scans its heaps time and again.
@@ -256,12 +256,12 @@ class Judge:
             self._queue,
             "page_bloat",
             where,
-            f"{cost} (mending locks the table while it runs)",
-            self._mend("page_bloat", queue=table),
+            f"{cost} (fixing it locks the table while it runs)",
+            self._fix("page_bloat", queue=table),
             Severity.WARNING if scans else Severity.INFO,
         )
 
-    def _mend(self, name: str, queue: QueueTable | None = None, **names: QueueTable | str) -> Command:
+    def _fix(self, name: str, queue: QueueTable | None = None, **names: QueueTable | str) -> Command:
         return self._dialect.statement(f"audit.fix_{name}", queue=queue or self._queue.table, **names)
 
     def _usual_name(self, described: TableDescription, column: str) -> str:

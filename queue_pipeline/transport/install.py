@@ -36,7 +36,7 @@ class InstallOptions:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One table to be there at the end, and the statements that see to it."""
+    """One table to be there at the end, and the statements that create it."""
 
     table: QueueTable
     commands: tuple[Command, ...]

@@ -1,13 +1,13 @@
 """The outbox: results that lie ready beside a claim, staged by many processes, until one transaction completes it.
 
-Nothing in it counts for anything until then: whoever stages must still hold the claim, and whoever completes takes
-exactly the piles that were reported to it, row for row, and drops the rest.
+Nothing in it counts for anything until then: to stage results a process must still hold the claim, and the completion
+takes exactly the piles that were reported to it, row for row, and drops the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claim import Claim, lost
@@ -21,7 +21,7 @@ from queue_pipeline.transport.ready import ReadyMessages
 from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
 
 STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")
-"""Those of `outbox_copy.sql`; for ids see `uuid_bytes`."""
+"""Those of section `outbox.copy`; for ids see `uuid_bytes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Outbox:
     def _statement(self, name: str, claim: Claim | None) -> Command:
         names = {"outbox": self._book.own(OUTBOX_TABLE), "claims": self._book.own(CLAIMS_TABLE)}
         command = self._database.dialect.statement(name, **names)
-        return Command(command.text, claim.queue if claim else None)
+        return replace(command, queue=claim.queue if claim else None)
 
 
 def _pile(task: str, number: int, shipment: ReadyShipment) -> Pile:

@@ -25,7 +25,7 @@ class Pause:
 
 
 class Pauses:
-    """Pause, resume and list; what a name stands for is known to whoever asks."""
+    """Pause, resume and list; what a name stands for is up to the caller."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database

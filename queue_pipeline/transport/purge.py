@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
@@ -20,9 +18,7 @@ class Purger:
         self._database = database
         self._nginn = nginn
 
-    def purge(
-        self, queue: QueueTable, batch: int = DEFAULT_PURGE_BATCH, progress: Callable[[int], None] | None = None
-    ) -> int:
+    def purge(self, queue: QueueTable, batch: int = DEFAULT_PURGE_BATCH) -> int:
         """Delete until a batch comes back short; each batch is a transaction of its own."""
         if batch < 1:
             raise ConfigurationError(f"queue {queue}: a purge batch of {batch}; ask for at least one")
@@ -34,7 +30,5 @@ class Purger:
             else:
                 deleted = self._database.run(lambda own: own.count(command, limit=batch))
             total += deleted
-            if progress is not None:
-                progress(total)
             if deleted < batch:
                 return total

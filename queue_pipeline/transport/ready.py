@@ -38,8 +38,8 @@ def check_ready(ready: ReadyMessages, destination: str) -> None:
     columns = {name: getattr(ready, name) for name in ("ids", "milliseconds", "headers", "bodies")}
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{size} {name}" for name, size in sizes.items())
-        raise InvalidMessageError(f"ready messages for {destination}: {told}; every message needs one of each")
+        counts = ", ".join(f"{size} {name}" for name, size in sizes.items())
+        raise InvalidMessageError(f"ready messages for {destination}: {counts}; every message needs one of each")
     for name, kind in (("headers", str), ("bodies", bytes)):
         if not set(map(type, columns[name])) <= {kind}:
             at = next(at for at, value in enumerate(columns[name]) if type(value) is not kind)

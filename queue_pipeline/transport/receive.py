@@ -86,7 +86,7 @@ class Receiver:
 
     @contextlib.contextmanager
     def receive(self, queue: QueueTable, max_messages: int, mode: TransactionMode) -> Iterator[Received]:
-        """Up to `max_messages` of the oldest messages that nobody else holds; none when the queue is empty.
+        """Up to `max_messages` of the oldest messages that no other receiver holds; none when the queue is empty.
 
         Leaving the block commits; an exception rolls back and the messages are in the queue again (except in mode
         `unreliable`, where they were gone before the block began).
@@ -134,7 +134,7 @@ class Receiver:
                     raise
 
     def _attempts(self, batch: Received) -> contextlib.AbstractContextManager[None]:
-        """Whoever reads an NGinn queue counts failed attempts, once they were rolled back; elsewhere nobody does."""
+        """A reader of an NGinn queue counts failed attempts, once they were rolled back; other queues have no count."""
         if is_nginn(batch.queue):
             return self._nginn.attempts(batch.queue, batch.messages)
         return contextlib.nullcontext()

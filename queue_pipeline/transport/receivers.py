@@ -1,4 +1,4 @@
-"""Receivers at work: a queue has so many places, one for each batch in work, counted in the database for all machines.
+"""Receivers at work: a queue has places, one for each batch in work, counted in the database for all machines.
 
 A place is a row in `QueueReceivers` under a lease on the database's clock. Places are taken by one owner at a time (see
 `operations.slot_gate`) who counts the rows that are there, so that there are never more than the queue has places.
@@ -40,6 +40,8 @@ class Receiver:
     """How long ago it took the first of these places."""
     ending: str | None = None
     """Why it takes no further batch; None while it does."""
+    process: str = ""
+    """Its process, see `process_identity`; empty if it has not said."""
 
     @property
     def may_take_more(self) -> str:
@@ -54,10 +56,13 @@ class Receivers:
         self._database = database
         self._book = book
 
-    def take(self, queue: QueueTable, owner: str, wanted: int, most: int, lease_seconds: float) -> int:
+    def take(
+        self, queue: QueueTable, owner: str, wanted: int, most: int, lease_seconds: float, process: str = ""
+    ) -> int:
         """Occupy places until the owner has `wanted` of them, or all owners together have `most`.
 
         Returns how many the owner has now: those that it had before are renewed, and kept also if they are more.
+        A `process` is named by an owner that keeps its places no longer than that process lives.
         """
         check_owner(queue.canonical, owner)
         check_lease(queue.canonical, lease_seconds)
@@ -69,12 +74,13 @@ class Receivers:
             occupied = dict(map(tuple, transaction.rows(self._statement("slot_occupied"), queue=address)))
             had = sum(1 for holder in occupied.values() if holder == owner)
             if had:
-                transaction.execute(self._statement("slot_renew"), lease=lease, queue=address, owner=owner)
+                renewal = {"queue": address, "owner": owner, "lease": lease, "process": process}
+                transaction.execute(self._statement("slot_renew"), **renewal)
             # Those above `most` count too: they were taken when more were allowed, and are at work.
             more = max(0, min(wanted - had, most - len(occupied)))
             free = (place for place in itertools.count(1) if place not in occupied)
             for place in itertools.islice(free, more):
-                values = {"queue": address, "place": place, "owner": owner, "lease": lease}
+                values = {"queue": address, "place": place, "owner": owner, "lease": lease, "process": process}
                 transaction.execute(self._statement("slot_take"), **values)
             return had + more
 
@@ -87,17 +93,18 @@ class Receivers:
                     raise
         raise AssertionError("unreachable")
 
-    def renew(self, queue: QueueTable, owner: str, lease_seconds: float) -> int:
+    def renew(self, queue: QueueTable, owner: str, lease_seconds: float, process: str = "") -> int:
         """Hold an owner's places for longer; returns how many it still has."""
         check_lease(queue.canonical, lease_seconds)
-        return self._count("slot_renew", lease=round(lease_seconds * 1000), queue=queue.canonical, owner=owner)
+        lease = round(lease_seconds * 1000)
+        return self._count("slot_renew", lease=lease, queue=queue.canonical, owner=owner, process=process)
 
     def end(self, queue: QueueTable, owner: str, reason: str) -> None:
-        """Note that an owner takes no further batch: it says so itself, or is told. The first reason stays."""
+        """Note that an owner takes no further batch, by its own decision or another's. The first reason stays."""
         self._count("slot_end", queue=queue.canonical, owner=owner, reason=reason[:LONGEST_REASON])
 
     def release(self, queue: QueueTable, owner: str, keep: int = 0) -> None:
-        """Give back an owner's places, all but so many."""
+        """Give back an owner's places, all but `keep`."""
         self._count("slot_release", queue=queue.canonical, owner=owner, keep=keep)
 
     def release_owner(self, owner: str) -> int:
@@ -108,14 +115,16 @@ class Receivers:
         """How many places of a queue each owner has."""
         return {receiver.owner: receiver.places for receiver in self.list(queue)}
 
-    def list(self, queue: QueueTable | None = None) -> list[Receiver]:
-        """Everybody at work on a queue, or on all; those whose lease ran out are not."""
+    def list(self, queue: QueueTable | None = None, *, expired: bool = False) -> list[Receiver]:
+        """Every owner at work on a queue, or on all; with `expired` also those whose lease ran out, as long as no other
+        took their places.
+        """
         address = queue.canonical if queue else ""
         command = self._statement("slot_list")
-        rows = self._database.run(lambda own: own.rows(command, queue=address), write=False)
+        rows = self._database.run(lambda own: own.rows(command, queue=address, expired=int(expired)), write=False)
         return [
-            Receiver(address, owner, places, lease / 1000, max(0.0, since / 1000), ending)
-            for address, owner, places, lease, since, ending in rows
+            Receiver(address, owner, places, lease / 1000, max(0.0, since / 1000), ending, process)
+            for address, owner, places, lease, since, ending, process in rows
         ]
 
     def at_work_on(self, addresses: Collection[str]) -> Sequence[Receiver]:
@@ -137,12 +146,15 @@ class Receivers:
 class Places:
     """The places of one owner on one queue, as its process knows them; safe to use from several threads."""
 
-    def __init__(self, receivers: Receivers, queue: QueueTable, owner: str, most: int, lease_seconds: float) -> None:
+    def __init__(
+        self, receivers: Receivers, queue: QueueTable, owner: str, most: int, lease_seconds: float, process: str = ""
+    ) -> None:
         self._receivers = receivers
         self._queue = queue
         self._owner = owner
         self._most = most
         self._lease = lease_seconds
+        self._process = process
         self._held = 0
         self._until = 0.0
         self._ask_at = 0.0
@@ -154,17 +166,17 @@ class Places:
         return self._held if time.monotonic() < self._until else 0
 
     def take(self, wanted: int) -> int:
-        """Have `wanted` places if so many are free; returns how many it has. A refusal is not questioned at once."""
+        """Have `wanted` places, or all that are free; returns how many it has. A refusal is not questioned at once."""
         with self._lock:
             held, now = self.held, time.monotonic()
             if held >= wanted or (held and now < self._ask_at):
                 return held
-            self._note(self._receivers.take(self._queue, self._owner, wanted, self._most, self._lease), now)
+            self._note(self._take(wanted), now)
             self._ask_at = now + ASK_AGAIN_SECONDS if self._held < wanted else 0.0
             return self._held
 
     def keep(self, places: int) -> None:
-        """Give back all but so many."""
+        """Give back all but `places`."""
         with self._lock:
             if self._held > places:
                 self._give_back(places)
@@ -185,17 +197,18 @@ class Places:
                 logger.warning("it could not be noted on the places of %s that they end: %s", self._queue, error)
 
     def ending(self) -> str | None:
-        """Why no further batch is to be taken, as this owner or another process noted; None if nobody did."""
+        """Why no further batch is to be taken, as this owner or another process noted; None if neither did."""
         found = (one.ending for one in self._receivers.list(self._queue) if one.owner == self._owner)
         return next(found, None)
 
     def renew(self) -> None:
-        """Hold them for longer. One that was lost meanwhile is not worked in again before it was taken anew."""
+        """Hold them for longer. Those that were lost meanwhile are taken anew, unless others have them by now."""
         with self._lock:
             if not self._held:
                 return
             now, before = time.monotonic(), self._held
-            self._note(self._receivers.renew(self._queue, self._owner, self._lease), now)
+            held = self._receivers.renew(self._queue, self._owner, self._lease, self._process)
+            self._note(held if held == before else self._take(before), now)
             if self._held < before:
                 logger.warning(
                     "%d of %d places of %s were lost: their lease ran out", before - self._held, before, self._queue
@@ -206,6 +219,9 @@ class Places:
         owners = ", ".join(f"{owner} ({places})" for owner, places in self._receivers.held(self._queue).items())
         which = "the only place" if self._most == 1 else f"all {self._most} places"
         return f"{which} of {self._queue} {'is' if self._most == 1 else 'are'} taken by {owners or 'others'}"
+
+    def _take(self, wanted: int) -> int:
+        return self._receivers.take(self._queue, self._owner, wanted, self._most, self._lease, self._process)
 
     def _give_back(self, keep: int) -> None:
         self._held = keep

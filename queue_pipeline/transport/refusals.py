@@ -23,6 +23,6 @@ def few_of_each(refusals: Iterable[Refusal]) -> Iterator[str]:
     for refusal in refusals:
         causes.setdefault(refusal.cause, []).append(refusal)
     for cause, found in causes.items():
-        told = "; ".join(f"{one.id}: {one.reason[:LONGEST_REASON]}" for one in found[:FEW])
+        examples = "; ".join(f"{one.id}: {one.reason[:LONGEST_REASON]}" for one in found[:FEW])
         more = f"; and {len(found) - FEW:,} more" if len(found) > FEW else ""
-        yield f"{len(found):,} message{'s' if len(found) > 1 else ''}, {cause}: {told}{more}"
+        yield f"{len(found):,} message{'s' if len(found) > 1 else ''}, {cause}: {examples}{more}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -12,15 +13,14 @@ from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
 from queue_pipeline.transport.nginn.rows import is_nginn, written
-from queue_pipeline.transport.ready import ReadyMessages as ReadyMessages
-from queue_pipeline.transport.ready import check_ready
+from queue_pipeline.transport.ready import ReadyMessages, check_ready
 
 Resolver: TypeAlias = Callable[[Destination], QueueTable]
 
 FEW = 500
 """Up to this number, messages are checked to the last header before a connection is taken."""
 COPIED_TYPES = ("bytea", "text", "bytea")
-"""Those of `copy.sql`; for ids see `uuid_bytes`."""
+"""Those of section `queue.copy`; for ids see `uuid_bytes`."""
 
 
 class Shipment(NamedTuple):
@@ -122,7 +122,7 @@ class Sender:
 
     def prepare(self, operations: Iterable[Operation]) -> list[Shipment]:
         """Check, deduplicate and group messages by the table that they go to."""
-        return self._group(deduplicate(operations, self._resolver({})))
+        return self._group(deduplicate(operations, functools.cache(self._book.resolve)))
 
     def dispatch_ready(self, ready: Iterable[ReadyMessages], transaction: Transaction | None = None) -> int:
         """Send ready messages, all or none, in the given transaction or in one of its own; returns how many."""
@@ -213,15 +213,6 @@ class Sender:
             return destination
         owner = self._book.resolve(self._endpoint) if self._endpoint else destination
         return self._book.sibling(owner, DELAYED_SUFFIX)
-
-    def _resolver(self, known: dict[object, QueueTable]) -> Resolver:
-        def resolve(destination: Destination) -> QueueTable:
-            table = known.get(destination)
-            if table is None:
-                table = known[destination] = self._book.resolve(destination)
-            return table
-
-        return resolve
 
 
 def deduplicate(operations: Iterable[Operation], resolve: Resolver) -> list[tuple[QueueTable, OutgoingMessage]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, DELAYED_SUFFIX, AddressBook, QueueTable
-from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError
@@ -18,6 +17,7 @@ from queue_pipeline.transport.nginn.queue import NGinnQueues
 from queue_pipeline.transport.nginn.rows import is_nginn
 
 DEFAULT_MOST_COUNTED = 1_000_000
+_Claims: TypeAlias = tuple[int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class StatusReader:
         rows = self._database.run(lambda own: own.rows(command, schema=here.schema or ""), write=False)
         found: list[QueueTable] = []
         for (name,) in rows:
-            # A table that no address can name is nobody's queue, whatever its shape.
+            # A table that no address can name is no queue, whatever its shape.
             with contextlib.suppress(AddressError):
                 found.append(self._book.resolve(QueueAddress(str(name), here.schema, here.catalog)))
         return [*found, *self._nginn.queues()]
@@ -76,14 +76,10 @@ class StatusReader:
         row = transaction.rows(dialect.statement(f"{queue.layout}/queue.status", queue=queue), limit=most)[0]
         pending, expired, oldest_headers, now_milliseconds = row
         delayed_table = self._book.sibling(queue, DELAYED_SUFFIX)
-        delayed = next_due = claims = claimed = abandoned = None
+        delayed = next_due = None
         if self._exists(transaction, delayed_table):
             command = dialect.statement(f"{queue.layout}/queue.count_delayed", queue=queue, delayed=delayed_table)
             delayed, next_due = transaction.rows(command, limit=most)[0]
-        claims_table = self._book.own(CLAIMS_TABLE)
-        if self._exists(transaction, claims_table):
-            command = Command(dialect.statement("claims.totals", claims=claims_table).text, queue.canonical)
-            claims, claimed, abandoned = transaction.rows(command, queue=queue.canonical)[0]
         return QueueStatus(
             queue.canonical,
             int(pending),
@@ -92,9 +88,7 @@ class StatusReader:
             int(expired),
             delayed,
             None if next_due is None else next_due / 1000,
-            claims,
-            None if claimed is None else int(claimed),
-            None if abandoned is None else int(abandoned),
+            *self._claims(transaction, queue),
         )
 
     def _in_place(self, queue: QueueTable, most: int) -> QueueStatus:
@@ -102,22 +96,17 @@ class StatusReader:
         figures = self._nginn.figures(queue)
         dialect = self._database.dialect
 
-        def look(own: Transaction) -> tuple[Any, Any, Any]:
+        def look(own: Transaction) -> tuple[Any, Any, _Claims]:
             claimed = self._book.claim_tables(queue).claimed
             status = own.rows(dialect.statement("nginn/queue.status", queue=queue), limit=most)[0]
-            claims = delayed = None
+            delayed = None
             if self._exists(own, claimed):
                 command = dialect.statement("nginn/queue.count_delayed", queue=queue, claimed=claimed)
                 delayed = own.rows(command, limit=most)[0]
-            table = self._book.own(CLAIMS_TABLE)
-            if self._exists(own, table):
-                command = Command(dialect.statement("claims.totals", claims=table).text, queue.canonical)
-                claims = own.rows(command, queue=queue.canonical)[0]
-            return status, delayed, claims
+            return status, delayed, self._claims(own, queue)
 
         (pending, oldest), delayed, claims = self._database.run(look, write=False)
         waiting, next_due = delayed or (figures.scheduled, None)
-        held, claimed, abandoned = claims or (None, None, None)
         return QueueStatus(
             queue.canonical,
             int(pending),
@@ -126,13 +115,20 @@ class StatusReader:
             0,
             int(waiting),
             None if next_due is None else float(next_due) / 1000,
-            held,
-            None if claimed is None else int(claimed),
-            None if abandoned is None else int(abandoned),
+            *claims,
             figures.processed,
             figures.failed,
             figures.latency_milliseconds,
         )
+
+    def _claims(self, transaction: Transaction, queue: QueueTable) -> _Claims:
+        """Claims of a queue, their messages, and how many have no holder; None where claims are not installed."""
+        table = self._book.own(CLAIMS_TABLE)
+        if not self._exists(transaction, table):
+            return None, None, None
+        command = replace(self._database.dialect.statement("claims.totals", claims=table), queue=queue.canonical)
+        claims, claimed, abandoned = transaction.rows(command, queue=queue.canonical)[0]
+        return int(claims), int(claimed), int(abandoned)
 
     def _exists(self, transaction: Transaction, table: QueueTable) -> bool:
         return bool(transaction.rows(self._database.dialect.statement("schema.exists", queue=table)))

@@ -12,7 +12,7 @@ def storable(text: str, longest: int | None = None) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """The text cut to so many units of UTF-16, which is how .NET counts; no surrogate pair is cut in two."""
+    """The text cut to `longest` units of UTF-16, which is how .NET counts; no surrogate pair is cut in two."""
     if 2 * len(text) <= longest:
         return text
     return text[:longest].encode("utf-16-le", "surrogatepass")[: 2 * longest].decode("utf-16-le", "ignore")

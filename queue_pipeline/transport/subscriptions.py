@@ -110,7 +110,7 @@ class Subscriptions:
             try:
                 return transaction.count(command, address=address, endpoint=endpoint, topic=name)
             except DuplicateKeyError as error:
-                # Somebody else subscribed between our look and our insert: done again, the row is there.
+                # Another process subscribed between our look and our insert: done again, the row is there.
                 raise TransientDatabaseError(str(error)) from error
 
         try:

@@ -15,7 +15,7 @@ PAGES_PER_ROW = 10
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index, known by its first key column: its name may be anybody's."""
+    """An index, known by its first key column: its name may be any."""
 
     name: str | None
     key: str | None

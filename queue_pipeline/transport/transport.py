@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.addressing import AddressBook, QueueTable
 from queue_pipeline.transport.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
+from queue_pipeline.transport.claim_reader import ClaimReader
 from queue_pipeline.transport.claims import Claims
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import absolute
@@ -41,8 +42,6 @@ from queue_pipeline.transport.user_tables import UserTables
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
-
-    from queue_pipeline.transport.claim_reader import ClaimReader
 
 Queue = str | QueueAddress | QueueTable
 
@@ -157,9 +156,6 @@ class QueueTransport:
     @functools.cached_property
     def claim_reader(self) -> ClaimReader:
         """Reads claims as Arrow record batches."""
-        # Arrow takes a third of a second to import, and most commands never read a claim.
-        from queue_pipeline.transport.claim_reader import ClaimReader
-
         return ClaimReader(self.database, self.book)
 
     @functools.cached_property
@@ -230,7 +226,7 @@ class QueueTransport:
         messages: OutgoingMessage | Iterable[OutgoingMessage],
         connection: Connection | None = None,
     ) -> int:
-        """Send an event to all who subscribed to it; returns how many copies were written, 0 if nobody did."""
+        """Send an event to all who subscribed to it; returns how many copies were written, 0 without a subscriber."""
         return Publisher(self.subscriptions, self.sender).publish(event, messages, self._joined(connection))
 
     def peek(self, queue: Queue, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:

@@ -73,7 +73,7 @@ class UserTables:
         except DuplicateKeyError as error:
             if not rows.key:
                 raise
-            # Somebody else inserted the key between our look and our insert: done again, the row is there.
+            # Another process inserted the key between our look and our insert: done again, the row is there.
             raise TransientDatabaseError(str(error)) from error
         return len(rows.rows)
 

@@ -20,7 +20,7 @@ from queue_pipeline_tests.support.waiting import eventually
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = [str(ROOT / "scripts" / "demo")]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 
 def left(folder: Path) -> list[str]:

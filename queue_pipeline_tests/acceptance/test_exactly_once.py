@@ -12,15 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.orchestration.names import owner
-from queue_pipeline.orchestration.sensors import PEEK_SENSOR
+from queue_pipeline.orchestration.names import PEEK_SENSOR, owner
 from queue_pipeline_tests.acceptance.shop import PROCESSED_WITHIN_SECONDS, Shop, runs_of_orders, settle
 from queue_pipeline_tests.support.dagster_processes import Dagster, Run
 from queue_pipeline_tests.support.spark import DISCOVERY_VARIABLE
 from queue_pipeline_tests.support.waiting import eventually
 
 # The first test starts the deployment; a machine that is busy otherwise takes its time.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -60,8 +59,6 @@ def test_messages_of_a_killed_run_are_processed_once_by_the_next(shop: Shop, dag
     shop.wait_until_idle()
     shop.check_exactly_once()
     check_completed_by_another(dagster, killed)
-    (released,) = [tick for tick in dagster.ticks("release_claims_of_failed_runs") if killed.id in tick.origin_run_ids]
-    assert released.status == "SUCCESS"
 
 
 def test_messages_of_a_terminated_run_are_processed_once_by_the_next(
@@ -74,7 +71,7 @@ def test_messages_of_a_terminated_run_are_processed_once_by_the_next(
         eventually(lambda: dagster.steps(terminated.id).get("orders.process_orders") == "IN_PROGRESS", seconds=60)
         dagster.terminate(terminated.id)
         eventually(lambda: dagster.run(terminated.id).status == "CANCELED", seconds=60)
-        # By the run itself or, if it was between its steps, by the sensor; the lease would last for minutes.
+        # By the run itself or, if it was between its steps, by the peek loop; the lease would last for minutes.
         eventually(lambda: owner(terminated.id) not in {claim.owner for claim in shop.transport.claims.list()})
     shop.wait_until_idle()
     shop.check_exactly_once()

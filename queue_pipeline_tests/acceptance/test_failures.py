@@ -13,7 +13,7 @@ from queue_pipeline_tests.acceptance.shop import Shop, runs_of_orders, settle
 from queue_pipeline_tests.support.dagster_processes import Dagster
 from queue_pipeline_tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 
 def test_failed_orders_that_are_sent_back_are_processed_again(shop: Shop, dagster: Dagster) -> None:

@@ -15,7 +15,7 @@ from queue_pipeline_tests.support.dagster_processes import START_SECONDS, Dagste
 from queue_pipeline_tests.support.edited_shop import EditedShop
 from queue_pipeline_tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from queue_pipeline_tests.benchmarks.written import DOCUMENTS, write
 
 PARTS = ("transport", "latency", "pipeline", "scale")
 """Of `all`, in the order in which they run: latency begins without any Spark."""
-EXAMPLE = "example"
-"""For people who tune: some ways of the pipeline part, and no files."""
+TUNING = ("example", "sessions")
+"""For people who tune: some ways of the pipeline part, the cost of a session; no files."""
 BUSY = 0.5
 """A load above which figures are doubtful."""
 YOUNG = (
@@ -32,7 +32,7 @@ EXTRA = ("psycopg", "asyncpg", "pgqueuer")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("part", type=click.Choice([*PARTS, EXAMPLE, "all"]), default="all")
+@click.argument("part", type=click.Choice([*PARTS, *TUNING, "all"]), default="all")
 @click.option("--quick", is_flag=True, help="Fewer messages and rounds: about five minutes for all parts.")
 @click.option(
     "--rows",
@@ -44,7 +44,7 @@ EXTRA = ("psycopg", "asyncpg", "pgqueuer")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write Markdown, JSON and a chart to this folder instead of docs/benchmarks; `example` writes only if asked.",
+    help="Write Markdown, JSON and a chart to this folder, not docs/benchmarks; parts for tuning write nowhere else.",
 )
 def main(part: str, quick: bool, rows: int | None, rounds: int | None, as_json: bool, out: Path | None) -> None:
     """Measure speed and memory against the database's own limits and what a team would use instead.
@@ -56,7 +56,7 @@ def main(part: str, quick: bool, rows: int | None, rounds: int | None, as_json: 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     plan = make_plan(part, quick=quick, rows=rows, rounds=rounds)
     report = run_parts(PARTS if part == "all" else (part,), plan)
-    if out is not None or part != EXAMPLE:
+    if out is not None or part not in TUNING:
         write(report, part, out or DOCUMENTS, quick=quick)
     click.echo(json.dumps(report.as_json(), indent=2) if as_json else as_text(report))
 

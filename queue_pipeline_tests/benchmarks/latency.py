@@ -10,7 +10,7 @@ from pathlib import Path
 
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import good_orders, order_body, order_message
-from queue_pipeline.orchestration.sensors import PEEK_SENSOR
+from queue_pipeline.orchestration.names import PEEK_SENSOR
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline_tests.benchmarks.plan import Plan, say
 from queue_pipeline_tests.benchmarks.report import Report

@@ -44,6 +44,7 @@ def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResour
         transport,
         OWNER,
         recovery.attempt,
+        judge=recovery.judge,
         slots=pipeline.slots,
         limit=recovery.limit,
         on_attempt=figures.add,

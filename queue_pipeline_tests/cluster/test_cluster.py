@@ -29,8 +29,6 @@ from tools.processes import Processes
 ROWS = 200
 SUM = sum(2 * number for number in range(ROWS))
 
-pytestmark = [pytest.mark.slow]
-
 
 def test_a_driver_of_ones_own_computes_on_every_worker(cluster: StandaloneCluster, tmp_path: Path) -> None:
     both = {worker.name for worker in cluster.workers}

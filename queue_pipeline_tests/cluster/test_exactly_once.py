@@ -28,7 +28,7 @@ SPECULATION = (
     "spark.speculation.multiplier=1.05; spark.speculation.quantile=0.3"
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 
 @pytest.fixture

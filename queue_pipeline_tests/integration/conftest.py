@@ -1,8 +1,18 @@
-"""Which tests run on which databases."""
+"""Which tests run on which databases, and engines of a caller's own."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+from queue_pipeline.transport.database.engine import open_engine
+from queue_pipeline.transport.database.setting import database_url
 
 ON_SQLITE_TOO = (
     "test_batch.py",
-    "test_transform.py",
     "test_pipeline_job.py",
     "test_publish.py",
     "test_request_reply.py",
@@ -28,3 +38,31 @@ def _is_spared(item):
     spark = {"spark", "warm"} & set(item.fixturenames)
     kept = module.endswith(ON_SQLITE_TOO) or "nginn" in module
     return bool(spark) and not kept
+
+
+@pytest.fixture
+def engines(backend):
+    """Engines of the caller's own on the same database, without anything of ours."""
+    opened = []
+
+    def open_one(**options):
+        # Opened as ours is, so that ODBC's driver is found, and then as the caller wants it.
+        url = open_engine(database_url(backend.url)).url
+        if backend.is_babelfish:
+            # SQLAlchemy asks for extended properties otherwise, and Babelfish fails.
+            options["supports_comments"] = False
+        opened.append(create_engine(url, **options))
+        return opened[-1]
+
+    yield open_one
+    for engine in opened:
+        engine.dispose()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Where temporary files go; the server's own user has to get there."""
+    made = Path(tempfile.mkdtemp(prefix="queue_pipeline-chaos-test-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)

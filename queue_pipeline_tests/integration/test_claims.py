@@ -5,6 +5,7 @@ import pytest
 from sqlalchemy import text
 
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
+from queue_pipeline.transport.completion import Completer
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError, QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
@@ -289,6 +290,30 @@ def test_a_commit_whose_answer_was_lost_is_looked_up_not_repeated(transport, cla
     assert lost and transport.peek("billing") == 1
 
 
+def test_a_commit_that_is_done_after_the_claim_was_looked_up_is_no_lost_claim(transport, claims, orders, monkeypatch):
+    """The server was still committing: the claim's row was there at the first look, and gone for the next try."""
+    transport.install("billing")
+    send(transport, 2)
+    claim = claims.claim(orders, "me", 10)
+    genuine_commit, genuine_look = Database._commit, Completer._is_ended
+    lost, looks = [], []
+
+    def commit(database, connection):
+        genuine_commit(database, connection)
+        if not lost:
+            lost.append(True)
+            raise CommitUnknownError("the answer was lost")
+
+    def look(completer, claim):
+        looks.append(claim)
+        return len(looks) > 1 and genuine_look(completer, claim)
+
+    monkeypatch.setattr(Database, "_commit", commit)
+    monkeypatch.setattr(Completer, "_is_ended", look)
+    assert claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
+    assert len(looks) == 2 and transport.peek("billing") == 1
+
+
 def test_a_commit_that_never_arrived_is_done_again(transport, claims, orders, monkeypatch):
     transport.install("billing")
     send(transport, 2)
@@ -306,6 +331,21 @@ def test_a_commit_that_never_arrived_is_done_again(transport, claims, orders, mo
     monkeypatch.setattr(Database, "_commit", commit)
     assert claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
     assert lost and transport.peek("billing") == 1
+
+
+def test_a_claim_whose_commits_never_arrive_is_not_reported_as_lost(transport, claims, orders, monkeypatch):
+    send(transport, 2)
+    claim = claims.claim(orders, "me", 10)
+
+    def commit(database, connection):
+        connection.rollback()
+        raise CommitUnknownError("the connection broke before the commit")
+
+    with monkeypatch.context() as patch, pytest.raises(CommitUnknownError):
+        patch.setattr(Database, "_commit", commit)
+        claims.complete(claim, read=None)
+    claims.complete(claim, read=None)
+    assert claims.list() == []
 
 
 @pytest.mark.parametrize(

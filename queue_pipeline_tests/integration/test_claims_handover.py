@@ -39,7 +39,7 @@ def test_a_dead_holders_claim_is_adopted_before_its_lease_is_over(transport, cla
     claim = claims.claim(orders, "run 1", 3)
     claims.begin(claim)
     adopted = claims.adopt(claim, "run 2", 60)
-    assert adopted == replace(claim, owner="run 2", attempt=2, failures=1)
+    assert adopted == replace(claim, owner="run 2", attempt=2, isolated=True)
     (status,) = claims.list(orders)
     assert (status.owner, status.attempt, status.messages) == ("run 2", 2, 3)
     assert 50 < status.lease_seconds <= 60 and status.age_seconds < 10

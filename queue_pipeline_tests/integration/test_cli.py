@@ -179,11 +179,11 @@ def test_a_missing_index_is_a_finding_with_its_cost_and_its_cure(cli: CommandLin
     found = cli("audit-indexes", "orders", "--json")
     assert (found.code, found.err) == (1, "")
     (finding,) = json.loads(found.out)["findings"]
-    assert all(finding[field] for field in ("queue", "code", "severity", "message", "cost", "mend", "section"))
+    assert all(finding[field] for field in ("queue", "code", "severity", "message", "cost", "fix", "section"))
     told = cli("audit-indexes")
     assert told.code == 1
     assert finding["message"] in told.out and finding["cost"] in told.out
-    backend.sql(transport, finding["mend"])
+    backend.sql(transport, finding["fix"])
     assert cli("audit-indexes").code == 0
 
 

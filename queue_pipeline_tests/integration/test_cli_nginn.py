@@ -77,7 +77,7 @@ def test_failed_messages_are_listed_retried_and_discarded(cli: CommandLine, back
 
 
 def test_subscriptions_are_asked_for_listed_and_ended(cli: CommandLine) -> None:
-    assert cli("nginn", "subscriptions").out == "nobody has subscribed\n"
+    assert cli("nginn", "subscriptions").out == "there are no subscribers\n"
     asked = cli("nginn", "subscribe", QUEUE, OTHER, "Shop.Order")
     assert asked.out == f"asked {QUEUE} to send Shop.Order to {OTHER}\n"
     assert cli("receive", QUEUE, "--json").json["received"] == 0

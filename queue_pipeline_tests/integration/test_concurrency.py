@@ -2,12 +2,9 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 MESSAGES = 20_000
 
 
-@pytest.mark.slow
 def test_eight_takers_and_two_senders_share_a_queue_and_every_message_is_taken_once(postgresql):
     """Four claim, four receive, in processes of their own; some of their batches fail and come back."""
     transport = postgresql.transport()

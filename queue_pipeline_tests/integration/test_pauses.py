@@ -38,7 +38,7 @@ def test_the_first_reason_stays(transport):
 
 def test_of_several_who_pause_at_once_one_is_first(transport, backend):
     if backend.is_babelfish:
-        pytest.skip("Babelfish ignores lock hints")
+        pytest.skip("needs lock hints, which Babelfish ignores")
     for name in ("a", "b", "c"):
         with ThreadPoolExecutor(4) as threads:
             changed = list(threads.map(lambda n, name=name: transport.pauses.pause(name, f"user {n}"), range(4)))

@@ -102,7 +102,7 @@ def test_what_others_call_alike_is_not_removed(temporary_files):
         assert len(list(temporary_files.iterdir())) == 3
 
 
-def test_the_folder_of_a_user_is_private_and_nobody_elses(temporary_files):
+def test_the_folder_of_a_user_is_private_and_no_other_users(temporary_files):
     assert mode(user_folder()) == 0o700
     assert user_folder() == user_folder()
     user_folder().chmod(0o755)

@@ -31,6 +31,7 @@ from queue_pipeline.transport.errors import (
 )
 from queue_pipeline.transport.send import COPIED_TYPES
 from queue_pipeline_tests.support.backends import PSYCOPG, PYODBC
+from queue_pipeline_tests.support.sessions import kill, pid_of
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -212,10 +213,6 @@ def test_an_error_while_rows_are_made_undoes_the_copy(transport):
 # --- servers that go away ----------------------------------------------------------------------------------
 
 
-def pid_of(connection):
-    return connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
-
-
 def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(transport, postgres):
     queue = transport.resolve("orders")
     with (
@@ -228,7 +225,7 @@ def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(trans
             for number in range(9):
                 if number == 2:
                     # With the wait: a signal that comes late would let the COPY end, and only the commit fail.
-                    postgres.run_sql(f"SELECT pg_terminate_backend({pid}, 10000)")
+                    kill(postgres, pid)
                 yield row("{}", b"x" * 1_100_000)
 
         copy(transport, transaction, queue, rows())
@@ -257,7 +254,7 @@ def test_an_idle_connection_is_asked_before_it_is_used_again(transport, postgres
         with transport.transaction() as connection:
             pid, driver = pid_of(connection), connection.connection.driver_connection
         assert driver.info.transaction_status.name == "IDLE"
-        postgres.run_sql(f"SELECT pg_terminate_backend({pid}, 10000)")
+        kill(postgres, pid)
         assert transport.peek("orders") == 0
         assert driver.closed
     transport.close()

@@ -40,9 +40,9 @@ def test_a_claim_that_holds_other_messages_than_were_read_is_not_completed(backe
     results = [Operation("orders", new_message(message.body)) for message in good]
     with pytest.raises(RowsDifferError) as raised:
         transport.claims.complete(claim, results, read=read)
-    told = str(raised.value)
-    assert str(read) in told and str(RowsRead.of(held)) in told, "both are named"
-    assert claim.claim_id in told and "orders" in told and "queue-pipeline claims return" in told
+    message = str(raised.value)
+    assert str(read) in message and str(RowsRead.of(held)) in message, "both are named"
+    assert claim.claim_id in message and "orders" in message and "queue-pipeline claims return" in message
     assert transport.peek("orders") == 0, "nothing was sent"
     assert row_versions(backend, transport, claim) == held, "nothing was deleted"
     transport.claims.release(claim)

@@ -53,7 +53,7 @@ OBSTACLES = {
 def obstacle(request, backend, transport):
     """The queue `billing` refuses messages; which ones, and the transport of an account to which that happens."""
     if (backend.name, request.param) not in OBSTACLES:
-        pytest.skip(f"not on {backend.name}")
+        pytest.skip(f"{backend.name} has no such obstacle: {request.param}")
     transport.install("billing")
     refused = raise_obstacle(backend, transport, request.param)
     if request.param != "no right":
@@ -192,6 +192,6 @@ def test_refusals_are_logged_in_one_line_per_cause(transport, backend, caplog):
     raise_obstacle(backend, transport, "no queue")
     transport.send("orders", [new_message(str(n), headers=for_billing(transport)) for n in range(5)])
     assert transport.claim("orders", "me", 100) is None
-    (told,) = [record.message for record in caplog.records if "not taken by their destination" in record.message]
+    (line,) = [record.message for record in caplog.records if "not taken by their destination" in record.message]
     first = transport.show("error")[0].headers[wire.MESSAGE_ID]
-    assert "5 messages, DatabaseError: " in told and f"{first}: queue " in told and told.endswith("; and 2 more")
+    assert "5 messages, DatabaseError: " in line and f"{first}: queue " in line and line.endswith("; and 2 more")

@@ -95,7 +95,7 @@ def catalog(sqlserver):
         try:
             connection.exec_driver_sql(f"CREATE DATABASE [{name}]")
         except DBAPIError as error:
-            pytest.skip(f"this account cannot create a database here: {error.orig}")
+            pytest.skip(f"needs an account that may create a database: {error.orig}")
         try:
             yield name
         finally:

@@ -36,7 +36,7 @@ def test_unicode_in_header_names_and_values_survives(transport):
 def test_operations_are_stored_in_their_destinations_all_or_none(transport, backend, inside_a_receive, isolated):
     """IT-02, IT-03, IT-04: both rows or, with one bad destination, an error that names it and no row at all."""
     if backend.name == "sqlite" and inside_a_receive and isolated:
-        pytest.skip("SQLite has one writer: a second transaction cannot commit beside the open receive")
+        pytest.skip("needs a second writer beside the open receive; SQLite has one")
     transport.install("billing", "shipping")
     good = [Operation("billing", new_message("1")), Operation("shipping", new_message("2"))]
     bad = [Operation("billing", new_message("3")), Operation("nowhere", new_message("4"))]
@@ -126,7 +126,7 @@ def test_a_hostile_address_is_a_quoted_name_and_nothing_else(transport):
 def test_a_queue_can_have_any_name(transport, backend, name):
     """AS-10, AS-11: brackets around a name and special characters in it are taken literally."""
     if backend.is_babelfish and "]" in name:
-        pytest.skip("Babelfish cannot parse an escaped bracket in an identifier")
+        pytest.skip("needs ]] in names, which Babelfish cannot parse")
     queue = QueueAddress(name)
     transport.install(queue)
     transport.send(queue, new_message("{}"))
@@ -164,7 +164,7 @@ def test_sends_in_the_callers_transaction_appear_only_if_it_commits(transport):
 def test_sends_in_the_callers_transaction_are_independent_of_the_receive(transport, backend):
     """AS-16, AS-19: in a receive that fails, what the caller itself committed is sent and what it undid is not."""
     if backend.name == "sqlite":
-        pytest.skip("SQLite has one writer: a second transaction cannot commit beside the open receive")
+        pytest.skip("needs a second writer beside the open receive; SQLite has one")
     transport.install("billing")
     transport.send("orders", new_message("{}"))
     with pytest.raises(ZeroDivisionError), transport.receive("orders"):

@@ -107,7 +107,7 @@ def test_a_server_that_falls_silent_inside_a_statement_is_an_outage_and_no_messa
 
 
 def test_the_locks_of_a_session_whose_client_is_gone_are_released(impatient, partition, postgresql):
-    """The client's process may be gone as well: nobody tries again, and others must not wait."""
+    """The client's process may be gone as well: no process tries again, and others must not wait."""
     claim = claimed(impatient)
     partition.cut_at(COMMIT, delivered=False)
     thread = threading.Thread(target=attempt, args=(lambda: impatient.claims.renew(claim),))
@@ -164,8 +164,8 @@ def test_by_default_a_silent_server_is_given_up_after_a_minute(postgresql, postg
     url = postgresql.url.replace(f":{postgres.port}/", f":{partition.port}/")
     with QueueTransport(url, schema=postgresql.schema) as transport, transport.transaction():
         probes = [(socket.IPPROTO_TCP, option) for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, USER_TIMEOUT)]
-        told = socket_options(partition.port, (socket.SOL_SOCKET, socket.SO_KEEPALIVE), *probes)
-    assert told == [1, 30, 10, 60_000]
+        set_options = socket_options(partition.port, (socket.SOL_SOCKET, socket.SO_KEEPALIVE), *probes)
+    assert set_options == [1, 30, 10, 60_000]
 
 
 def test_by_default_the_server_gives_a_silent_client_up_before_that(postgresql):
@@ -279,7 +279,7 @@ def test_results_that_cannot_be_written_for_a_lock_stay_a_claim(postgresql, post
 def test_drivers_of_sql_server_probe_a_silent_server_by_themselves(name):
     driver = "FreeTDS" if name == "FreeTDS" else packaged_sqlserver_driver()
     if driver is None or (name == "FreeTDS" and name not in pyodbc.drivers()):
-        pytest.skip(f"{name} driver is not installed")
+        pytest.skip(f"needs {name} driver for SQL Server, which is not installed")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         url = f"mssql://a:b@127.0.0.1:{port}/db?driver={quote(driver)}&Encrypt=no&timeout=3"

@@ -168,7 +168,15 @@ def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:
         executors = Executors(pipeline, transport, sessions)
         recovery = Recovery(pipeline, transport, transformer, executors)
         owner = f"run {os.getpid()}"
-        drain = Drain(pipeline, transport, owner, recovery.attempt, slots=pipeline.slots, on_attempt=figures.add)
+        drain = Drain(
+            pipeline,
+            transport,
+            owner,
+            recovery.attempt,
+            judge=recovery.judge,
+            slots=pipeline.slots,
+            on_attempt=figures.add,
+        )
         try:
             ended = drain.run()
         except DatabaseUnavailableError as error:

@@ -90,3 +90,11 @@ def start(folder: Path, *arguments: object, **options: Any) -> subprocess.Comple
     command = program() + [str(argument) for argument in arguments]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(), **options}
     return subprocess.run(command, cwd=folder, text=True, timeout=120, **options)
+
+
+def problems(ran: Ran) -> dict[str, str]:
+    """What `health --json` calls problems, by check; the exit code has to say the same."""
+    document = json.loads(ran.out)
+    found = {one["check"]: one["description"] for one in document["problems"]}
+    assert (ran.code, document["healthy"]) == ((1, False) if found else (0, True)), ran.err
+    return found

@@ -10,11 +10,13 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import dagster as dg
 
 from queue_pipeline_tests.support.waiting import eventually
 from tools.postgres_cluster import free_port
@@ -80,10 +82,13 @@ class Tick:
 class Dagster:
     """A running deployment: its address, its processes, and what tests ask of it."""
 
-    def __init__(self, home: Path, port: int, processes: Mapping[str, subprocess.Popen[bytes]]) -> None:
+    def __init__(
+        self, home: Path, port: int, processes: dict[str, subprocess.Popen[bytes]], start: Callable[[str], None]
+    ) -> None:
         self.home = home
         self.url = f"http://127.0.0.1:{port}"
         self._processes = processes
+        self._start = start
         # Nothing between this machine and itself.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -230,6 +235,18 @@ class Dagster:
         healthy = answer["instance"]["daemonHealth"]["daemonStatus"]["healthy"]
         return bool(loaded) and all(loaded) and bool(healthy)
 
+    def kill_code_server(self, after_seconds: float) -> None:
+        """Stop the code server as `docker stop` does: SIGTERM to its process, SIGKILL to its group some time later."""
+        server = self._processes["code-server"]
+        server.terminate()
+        with suppress(AssertionError):
+            eventually(lambda: server.poll() is not None, seconds=after_seconds)
+        _kill(server)
+
+    def start_code_server(self) -> None:
+        """Start the code server again, at the same address."""
+        self._start("code-server")
+
     def logs(self) -> str:
         """The end of what every process printed."""
         parts = []
@@ -253,6 +270,8 @@ def dagster_processes(
         home, port = Path(folder), free_port()
         socket = home / "code.sock"
         (home / "dagster.yaml").write_text(INSTANCE)
+        # Before the processes, as `dagster instance migrate` does: together they can break an empty SQLite storage.
+        dg.DagsterInstance.from_config(folder).dispose()
         workspace = home / "workspace.yaml"
         workspace.write_text(f"load_from:\n  - grpc_server:\n      socket: {socket}\n      location_name: {LOCATION}\n")
         programs = Path(sys.executable).parent
@@ -263,23 +282,28 @@ def dagster_processes(
         }
         given = {**environment, "DAGSTER_HOME": folder}
         processes: dict[str, subprocess.Popen[bytes]] = {}
+
+        def start(name: str) -> None:
+            program, *arguments = commands[name]
+            command = [str(programs / str(program)), *map(str, arguments)]
+            with (home / f"{name}.log").open("ab") as log:
+                processes[name] = subprocess.Popen(
+                    # The kernel ends it if this process dies, however hard.
+                    ["setpriv", "--pdeathsig", "TERM", "--", *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=given,
+                    cwd=home,
+                    start_new_session=True,
+                )
+
         try:
-            for name, (program, *arguments) in commands.items():
-                command = [str(programs / str(program)), *map(str, arguments)]
+            for name in commands:
                 if name != "code-server":
                     eventually(lambda: socket.exists() or processes["code-server"].poll() is not None, seconds=60)
-                with (home / f"{name}.log").open("wb") as log:
-                    processes[name] = subprocess.Popen(
-                        # The kernel ends it if this process dies, however hard.
-                        ["setpriv", "--pdeathsig", "TERM", "--", *command],
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=subprocess.STDOUT,
-                        env=given,
-                        cwd=home,
-                        start_new_session=True,
-                    )
-            yield Dagster(home, port, processes)
+                start(name)
+            yield Dagster(home, port, processes, start)
         finally:
             # The daemon first, so that it starts no further run.
             started = [processes[name] for name in ("daemon", "webserver", "code-server") if name in processes]
@@ -300,11 +324,16 @@ def _stop(processes: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
     with suppress(AssertionError):
         eventually(lambda: not left(), seconds=seconds)
     for process in processes:
-        for pid in members(process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
+        _kill(process)
     eventually(lambda: not left(), seconds=10)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of the group of a process."""
+    for pid in members(process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
 
 
 def members(group: int) -> list[int]:

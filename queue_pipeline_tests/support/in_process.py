@@ -1,8 +1,8 @@
 """Jobs and ticks of Dagster's, executed in the process of a test."""
 
+import time
+
 import dagster as dg
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorType
 
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
@@ -25,25 +25,23 @@ def figures(result, node):
     return {name: value.value for name, value in event.step_output_data.metadata.items()}
 
 
-def switch(instance, status, *, repository="__repository__"):
-    """Switch the sensor of a code location on or off, as the UI does."""
-    place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), repository)
-    state = InstigatorState(RemoteInstigatorOrigin(place, "peek_queues"), InstigatorType.SENSOR, status)
-    known = instance.get_instigator_state(state.instigator_origin_id, state.selector_id)
-    (instance.update_instigator_state if known else instance.add_instigator_state)(state)
-
-
-def ticked(backend, instance, *, autostart=False, repository=None, declared=None, **options):
-    """Evaluate the sensor once; returns what it says."""
-    definitions = build_definitions(declared or [pipelines.declare(**options)], autostart=autostart)
-    sensor = next(sensor for sensor in definitions.sensors if sensor.name == "peek_queues")
+def ticked(backend, instance, *, preview=False, declared=None, sensor=None, cursor=None, **options):
+    """Evaluate the sensor once, as the daemon does after its first tick, or as the UI does for a preview."""
+    sensor = sensor or peek_sensor(*(declared or [pipelines.declare(**options)]))
     database = QueueTransportResource(database=backend.url, default_schema=backend.schema)
     context = dg.build_sensor_context(
-        instance=instance, repository_name=repository, sensor_name=sensor.name, resources={"transport": database}
+        instance=instance, cursor=cursor, sensor_name=sensor.name, resources={"transport": database}
     )
+    context._last_tick_completion_time = None if preview else time.time()
     return sensor(context)
 
 
-def told(result):
+def peek_sensor(*declared):
+    """The sensor of some pipelines, with a memory of its own."""
+    definitions = build_definitions(declared, autostart=False)
+    return next(sensor for sensor in definitions.sensors if sensor.name == "peek_queues")
+
+
+def skip_reason(result):
     """Why a tick started nothing; None if it did."""
     return result.skip_reason.skip_message if result.skip_reason else None

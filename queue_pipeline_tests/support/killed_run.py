@@ -34,6 +34,7 @@ from queue_pipeline.processing.transforming import Transformed
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.claims import Claims
+from queue_pipeline.transport.completion import Completer
 from queue_pipeline.transport.delayed import DelayedMover
 from queue_pipeline.transport.failure_counts import FailureCounts
 from queue_pipeline.transport.outbox import Outbox
@@ -42,6 +43,7 @@ from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline.transport.user_tables import TableRows, UserTables
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, poisoned_by
+from queue_pipeline_tests.support.recovering import THIS_CODE
 
 KILLED = -signal.SIGKILL
 LEDGER = "ledger"
@@ -112,9 +114,10 @@ def drain(transport: QueueTransport, owner: str, batch_messages: int = 12) -> Dr
         batch_messages=batch_messages, max_concurrency=1, recoverability=POLICY,
     )  # fmt: skip
     transformer = LedgerTransformer(poisoned_by(*(b"%d" % number for number in POISON)))
-    recovery = Recovery(pipeline, transport, transformer)
+    recovery = Recovery(pipeline, transport, transformer, proof=THIS_CODE)
     return Drain(
-        pipeline, transport, owner, recovery.attempt, slots=pipeline.slots, limit=recovery.limit
+        pipeline, transport, owner, recovery.attempt,
+        slots=pipeline.slots, judge=recovery.judge, limit=recovery.limit,
     ).run()  # fmt: skip
 
 
@@ -167,20 +170,20 @@ class Fault:
 
     def _follow_completions(self) -> None:
         """Know which of them it is that a thread is in: by what it sends."""
-        original = Claims.complete
+        original = Completer.complete
 
         @functools.wraps(original)
-        def complete(claims: Claims, *arguments: Any, **options: Any) -> int:
+        def complete(completer: Completer, *arguments: Any, **options: Any) -> int:
             self._completing.of = _completion(options["ready"])
             try:
                 self._in_completion("staged")
-                sent = original(claims, *arguments, **options)
+                sent = original(completer, *arguments, **options)
                 self._in_completion("committed")
                 return sent
             finally:
                 self._completing.of = None
 
-        setattr(Claims, "complete", complete)  # noqa: B010
+        setattr(Completer, "complete", complete)  # noqa: B010
 
 
 def _completion(ready: Sequence[ReadyMessages]) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, RECEIVERS_TABLE
+from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX
 from queue_pipeline_tests.support.backends import Backend
+from queue_pipeline_tests.support.elapsed import end_delays, end_leases
 from queue_pipeline_tests.support.killed_run import LEDGER, POISON, Run, drain
 
 SETTLED_WITHIN_SECONDS = 60.0
@@ -42,27 +43,16 @@ class Shop:
 
     def release(self, owner: str) -> None:
         """End what the dead held, as the sensor of failed runs does."""
-        self.transport.claims.release_owner(owner, failed=True)
+        self.transport.claims.release_owner(owner, died=True)
         self.transport.receivers.release_owner(owner)
 
     def let_the_lease_be_over(self, owner: str) -> None:
-        """Nobody noticed that the owner died, and the time of its lease has passed."""
-        past = {
-            "sqlite": "LeaseUntil = 0",
-            "postgresql": "lease_until = now() - interval '1 second'",
-            "sqlserver": "LeaseUntil = DATEADD(second, -1, SYSUTCDATETIME())",
-        }[self.backend.name]
-        for table in (CLAIMS_TABLE, RECEIVERS_TABLE):
-            self._sql(f"UPDATE {self.transport.book.own(table).qualified} SET {past} WHERE Owner = ?", (owner,))
+        """No sensor noticed that the owner died, and the time of its lease has passed."""
+        end_leases(self.backend, self.transport, owner)
 
     def let_the_delay_be_over(self) -> None:
         """Delayed messages are due: the next run moves them."""
-        past = {
-            "sqlite": "Due = 0",
-            "postgresql": "due = now() - interval '1 second'",
-            "sqlserver": "Due = DATEADD(second, -1, GETUTCDATE())",
-        }[self.backend.name]
-        self._sql(f"UPDATE {self._sibling(DELAYED_SUFFIX)} SET {past}")
+        end_delays(self.backend, self.transport)
 
     def settle(self) -> None:
         """Run until there is nothing left to do. What a dead process had locked may take a moment to be free."""
@@ -107,5 +97,5 @@ class Shop:
     def _sibling(self, suffix: str) -> str:
         return self.transport.book.sibling(self.transport.resolve("orders"), suffix).qualified
 
-    def _sql(self, statement: str, parameters: tuple[object, ...] = ()) -> list:
-        return self.backend.sql(self.transport, statement, parameters)
+    def _sql(self, statement: str) -> list:
+        return self.backend.sql(self.transport, statement)

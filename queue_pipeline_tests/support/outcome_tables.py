@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
-from queue_pipeline.processing.outcomes import KEY, OUTCOME, TABLE, VALUES, position_name
+from queue_pipeline.processing.messages_frame import BETWEEN, ORIGIN, ORIGIN_FIELDS, SEAL
+from queue_pipeline.processing.outcomes import ADDED, KEY, OUTCOME, TABLE, VALUES, position_name
 from queue_pipeline.processing.sorting import FIELDS, with_origin
 
 ORIGIN_TYPE = pa.struct([(name, pa.int64() if name == "row_version" else pa.string()) for name in ORIGIN_FIELDS])
@@ -50,7 +51,7 @@ def fail(error: str | None, **fields: Any) -> dict[str, Any]:
 
 def add_to(table: str, key: Mapping[str, Any], add: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `add_to(...)`."""
-    return {TABLE: table, VALUES: dict(add), KEY: dict(key)}
+    return {TABLE: table, KEY: dict(key), ADDED: dict(add)}
 
 
 def append_to(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,11 +70,18 @@ def returned(*rows: Sequence[Any]) -> Table:
 
 
 def written(*rows: Sequence[Any]) -> Table:
-    """The same as `origin` and `outcome`, as a program writes it."""
+    """The same as `origin`, with its seal, and `outcome`, as a program writes it."""
     table = returned(*rows)
+    sealed = pa.array([{**row[0], SEAL: seal(row[0])} for row in rows], pa.struct([*ORIGIN_TYPE, (SEAL, pa.int64())]))
     names = [name for name in table.column_names if name != ORIGIN]
     outcome = pa.StructArray.from_arrays([table[name].combine_chunks() for name in names], names)
-    return pa.table({ORIGIN: table[ORIGIN], OUTCOME: outcome})
+    return pa.table({ORIGIN: sealed, OUTCOME: outcome})
+
+
+def seal(origin: Mapping[str, Any]) -> int:
+    """The checksum that Spark makes of an origin's fields."""
+    values = (origin.get(name) for name in ORIGIN_FIELDS)
+    return zlib.crc32(BETWEEN.join(str(value) for value in values if value is not None).encode())
 
 
 def related(*rows: Sequence[Any]) -> Table:

@@ -19,7 +19,7 @@ from queue_pipeline.transport.ready import ReadyMessages
 class PlainTransformer:
     """Sends a copy of every body to one queue, after a function of the bodies had its chance to raise.
 
-    Counts how often it was called, and how often each body was tried alone.
+    Counts how often it was called, and how often each body failed alone.
     """
 
     def __init__(self, work: Callable[[Sequence[bytes]], None] = lambda bodies: None, queue: str = "billing") -> None:
@@ -37,9 +37,12 @@ class PlainTransformer:
         ids, versions, bodies = (batch.messages[name].to_pylist() for name in ("id", "row_version", "body"))
         with self._lock:
             self.calls.append(len(bodies))
-            if len(bodies) == 1:
-                self.alone[bodies[0]] += 1
-        self.work(bodies)
+        try:
+            self.work(bodies)
+        except BaseException:
+            with self._lock:
+                self.alone.update(bodies if len(bodies) == 1 else ())
+            raise
         failures = [
             Failed(identity, "Refused", self.refuse[body], version)
             for identity, version, body in zip(ids, versions, bodies, strict=True)

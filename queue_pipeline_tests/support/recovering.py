@@ -5,8 +5,10 @@ from queue_pipeline.processing.pipeline import QueuePipeline
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.addressing import DELAYED_SUFFIX
+from queue_pipeline_tests.support.elapsed import end_delays
+from queue_pipeline_tests.support.transforming import batch
 
+THIS_CODE = "the code of these runs"
 AT_ONCE = Recoverability(immediate_retries=2, delayed_retries=0)
 
 
@@ -19,13 +21,26 @@ def fill(transport, count, start=0):
     transport.send("orders", [new_message(f"{n}") for n in range(start, start + count)])
 
 
-def run(transport, transformer, pipeline=None, **options):
+def prove(transport):
+    """Let some message have succeeded before, with the code of these runs."""
+    transport.failures.prove(transport.resolve("orders").canonical, THIS_CODE)
+
+
+def succeed_once(recovery):
+    """Let a message have succeeded in this run: probes work on it."""
+    recovery.judge.succeeded(batch("a good one"))
+
+
+def run(transport, transformer, pipeline=None, executors=None, *, proven=True, **options):
     """One run of a pipeline; returns how it ended and its attempts."""
     pipeline = pipeline or declare()
-    recovery, attempts = Recovery(pipeline, transport, transformer), []
+    if proven:
+        prove(transport)
+    recovery, attempts = Recovery(pipeline, transport, transformer, executors, THIS_CODE), []
     drain = Drain(
         pipeline, transport, "run 1", recovery.attempt,
-        limit=recovery.limit, on_attempt=attempts.append, **{"slots": pipeline.slots, **options},
+        hung=recovery.hung, judge=recovery.judge, limit=recovery.limit, on_attempt=attempts.append,
+        **{"slots": pipeline.slots, **options},
     )  # fmt: skip
     return drain.run(), attempts
 
@@ -39,12 +54,6 @@ def headers(transport, queue):
 
 
 def make_due(backend, transport):
-    """Let all delayed messages be due now, as if their time had passed."""
-    table = transport.book.sibling(transport.resolve("orders"), DELAYED_SUFFIX).qualified
-    past = {
-        "sqlite": "Due = 0",
-        "postgresql": "due = now() - interval '1 second'",
-        "sqlserver": "Due = DATEADD(second, -1, GETUTCDATE())",
-    }[backend.name]
-    backend.sql(transport, f"UPDATE {table} SET {past}")
+    """Let all delayed messages be due now, and move them; returns how many."""
+    end_delays(backend, transport)
     return transport.delayed.move_due(transport.resolve("orders"))

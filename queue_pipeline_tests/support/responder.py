@@ -1,4 +1,4 @@
-"""Whoever answers requests in a test: a thread that receives from a queue and sends what a function makes of it."""
+"""Answers to the requests of a test: a thread that receives from a queue and sends what a function makes of it."""
 
 from __future__ import annotations
 
@@ -68,3 +68,8 @@ class Responder:
                 self._transport, self._queue, self._answers
             ):
                 self._ended.wait(0.01)
+
+
+def failed(transport: QueueTransport) -> list[dict[str, str] | None]:
+    """The headers of what is in the error queue."""
+    return [shown.headers for shown in transport.show("error", 1_000)]

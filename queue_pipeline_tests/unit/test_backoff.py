@@ -1,7 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.orchestration.peek_loop import RUN_BACKOFF
 from queue_pipeline.transport.database.backoff import Backoff
 
 seconds = st.floats(0.001, 1_000)
@@ -16,7 +15,3 @@ def test_the_wait_doubles_with_each_failure_up_to_the_longest():
 def test_the_wait_never_shrinks_and_is_bounded(first, longest, factor, failures):
     backoff = Backoff(first, longest, factor)
     assert 0.0 <= backoff.delay(failures) <= backoff.delay(failures + 1) <= longest
-
-
-def test_the_first_failed_run_is_tried_again_at_once_and_the_second_after_some_seconds():
-    assert [RUN_BACKOFF.delay(failed - 1) for failed in (1, 2, 3, 4, 10_000)] == [0, 5, 10, 20, 300]

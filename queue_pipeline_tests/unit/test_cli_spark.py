@@ -101,7 +101,7 @@ def test_each_project_and_each_setting_has_a_server_of_its_own(tmp_path: Path, m
     assert len(files) == len(settings)
 
 
-def test_a_server_of_another_project_is_not_used_and_told_with_the_command_that_ends_it(
+def test_a_server_of_another_project_is_not_used_and_listed_with_the_command_that_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARK_LOCAL_CONNECT_DISCOVERY", raising=False)
@@ -120,10 +120,10 @@ def test_a_server_of_another_project_is_not_used_and_told_with_the_command_that_
             assert warm_spark.starts_beside(config) == []
             monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "bank"))
             assert warm_spark.find() is None
-            told = run("spark", "status").out
-            assert "no Spark server is kept warm for this project" in told
-            assert f"another one, for {tmp_path}/shop/queue_pipeline: process {server.pid}" in told
-            assert f"SPARK_LOCAL_CONNECT_DISCOVERY={theirs} queue-pipeline spark stop" in told
+            output = run("spark", "status").out
+            assert "no Spark server is kept warm for this project" in output
+            assert f"another one, for {tmp_path}/shop/queue_pipeline: process {server.pid}" in output
+            assert f"SPARK_LOCAL_CONNECT_DISCOVERY={theirs} queue-pipeline spark stop" in output
             (other,) = warm_spark.starts_beside(spark_config())
             assert (other.pid, other.discovery) == (server.pid, str(theirs))
             assert run("spark", "stop").out == "no Spark server was running\n"

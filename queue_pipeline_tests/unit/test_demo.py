@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from queue_pipeline.orchestration.old_runs import keep_days
 from tools.demo.command import main
 from tools.demo.dagster_ui import DagsterUi, Run, free_port
 from tools.demo.figures import Figures
@@ -26,6 +27,7 @@ def test_a_demo_has_a_database_a_dagster_and_a_spark_of_its_own(tmp_path: Path) 
     assert made["DAGSTER_HOME"] == str(tmp_path / "dagster")
     assert made["SPARK_LOCAL_CONNECT_DISCOVERY"] == str(tmp_path / "spark" / "connect.json")
     assert made["PATH"] == "/bin"
+    assert keep_days(made) == 7
     assert place.owns_spark({})
 
 

@@ -135,7 +135,7 @@ def test_an_engine_of_an_unknown_driver_is_refused_with_those_that_are_known():
         Database(engine).engine  # noqa: B018
 
 
-# --- SQL Server: what its driver is told, noted by a connection that only listens ---------------------------
+# --- SQL Server: what its driver gets, recorded by a connection that only listens ----------------------------
 
 LONG_TEXT, LONG_BYTES = (pyodbc.SQL_WVARCHAR, 0, 0), (pyodbc.SQL_VARBINARY, 0, 0)
 MESSAGE = [(pyodbc.SQL_WVARCHAR, 36, 0), (pyodbc.SQL_BIGINT, 0, 0), LONG_TEXT, LONG_BYTES]
@@ -217,7 +217,7 @@ def send(database: Database) -> Command:
     )
 
 
-def test_freetds_is_told_no_types(sqlserver, heard, monkeypatch):
+def test_freetds_gets_no_types(sqlserver, heard, monkeypatch):
     """It takes a length of 0 at its word, and would store nothing."""
     monkeypatch.setattr(Connection, "driver", "libtdsodbc.so")
     with sqlserver.transaction() as transaction:

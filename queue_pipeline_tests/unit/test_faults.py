@@ -200,7 +200,7 @@ def test_babelfish_says_what_is_missing_in_the_words_of_postgresql(words, fault)
         (pyodbc.Error(), Fault.OTHER),
     ],
 )
-def test_errors_of_postgresql_over_odbc_are_told_apart(error, fault):
+def test_errors_of_postgresql_over_odbc_are_distinguished(error, fault):
     assert PostgreSql().fault(error) is fault
 
 
@@ -252,7 +252,7 @@ def server_error(state: str):
         ("42601", Fault.OTHER),
     ],
 )
-def test_errors_of_postgresql_are_told_apart_by_their_state(state, fault):
+def test_errors_of_postgresql_are_distinguished_by_their_state(state, fault):
     assert PostgreSql().fault(server_error(state)) is fault
 
 
@@ -296,14 +296,14 @@ def test_a_missing_table_of_sqlite_is_told_apart():
 @pytest.mark.parametrize(
     "statement", ["SELECT colour FROM orders", "INSERT INTO orders (colour) VALUES (1)", "UPDATE orders SET colour = 1"]
 )
-def test_a_missing_column_of_sqlite_is_told_apart(statement):
+def test_a_missing_column_of_sqlite_is_distinguished(statement):
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE orders (Id TEXT)")
     assert Sqlite().fault(sqlite_error(lambda: connection.execute(statement))) is Fault.MISSING_COLUMN
     connection.close()
 
 
-def test_a_merge_without_a_unique_index_is_told_apart():
+def test_a_merge_without_a_unique_index_is_distinguished():
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE t (a)")
     merge = "INSERT INTO t (a) VALUES (1) ON CONFLICT (a) DO NOTHING"

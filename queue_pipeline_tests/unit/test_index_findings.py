@@ -85,7 +85,7 @@ def test_a_queue_as_it_is_installed_gives_no_finding(dialect):
 
 @every_dialect
 @pytest.mark.parametrize("name", ["row_version", "expires"])
-def test_a_missing_index_is_one_warning_that_says_what_it_costs_and_how_to_mend_it(dialect, name):
+def test_a_missing_index_is_one_warning_that_says_what_it_costs_and_how_to_fix_it(dialect, name):
     column = ROW_VERSION[dialect] if name == "row_version" else name
     (finding,) = findings(dialect, described(dialect, without=column))
     assert finding.code == f"missing_{name}_index"
@@ -93,8 +93,8 @@ def test_a_missing_index_is_one_warning_that_says_what_it_costs_and_how_to_mend_
     assert finding.queue == table_of(dialect).canonical
     assert finding.queue in finding.message
     assert finding.cost
-    assert table_of(dialect).qualified in finding.mend
-    assert str(finding) == f"{finding.message}; {finding.cost}; mend it with: {finding.mend}"
+    assert table_of(dialect).qualified in finding.fix
+    assert str(finding) == f"{finding.message}; {finding.cost}; fix it with: {finding.fix}"
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_a_missing_index_is_one_warning_that_says_what_it_costs_and_how_to_mend_
         ("sqlite", 'CREATE INDEX "orders_Expires" ON "orders" (Expires) WHERE Expires IS NOT NULL;'),
     ],
 )
-def test_a_missing_expires_index_is_named_and_mended_as_the_installer_makes_it(dialect, statement):
+def test_a_missing_expires_index_is_named_and_fixed_as_the_installer_makes_it(dialect, statement):
     (finding,) = findings(dialect, described(dialect, without="expires"))
-    assert finding.mend == statement
+    assert finding.fix == statement
     assert DIALECTS[dialect].quote("Index_Expires" if dialect == "sqlserver" else "orders_Expires") in (finding.message)
 
 
@@ -122,7 +122,7 @@ def test_a_delayed_table_without_an_index_on_due_is_a_finding_of_its_queue(diale
     (finding,) = findings(dialect, described(dialect), delayed_of(dialect, Index("other", "id")))
     assert finding.code == "missing_due_index"
     assert finding.queue == table_of(dialect).canonical
-    assert delayed_of(dialect).table.qualified in finding.mend
+    assert delayed_of(dialect).table.qualified in finding.fix
 
 
 @every_dialect
@@ -140,7 +140,7 @@ def test_an_index_on_another_column_does_not_count_by_its_name_which_is_not_used
     misleading = Index(usual.upper(), "id")
     (finding,) = findings(dialect, described(dialect, indexes=(*others, misleading)))
     assert finding.code == "missing_expires_index"
-    assert DIALECTS[dialect].quote(f"{usual}_2") in finding.mend
+    assert DIALECTS[dialect].quote(f"{usual}_2") in finding.fix
 
 
 @every_dialect
@@ -168,17 +168,17 @@ def test_a_table_of_another_version_without_the_columns_of_version_1_is_valid():
 
 def test_a_heap_gets_a_clustered_index_and_a_table_clustered_otherwise_one_beside_it():
     (on_heap,) = findings("sqlserver", described("sqlserver", without="rowversion"))
-    assert on_heap.mend.startswith("CREATE CLUSTERED INDEX [Index_RowVersion]")
+    assert on_heap.fix.startswith("CREATE CLUSTERED INDEX [Index_RowVersion]")
     clustered = (Index("PK", "id", clustered=True), Index("Index_Expires", "expires"))
     (beside,) = findings("sqlserver", described("sqlserver", indexes=clustered))
-    assert beside.mend.startswith("CREATE NONCLUSTERED INDEX [Index_RowVersion]")
+    assert beside.fix.startswith("CREATE NONCLUSTERED INDEX [Index_RowVersion]")
 
 
 def test_varchar_headers_are_a_matter_of_their_own():
     (finding,) = findings("sqlserver", described("sqlserver", types={"headers": "varchar"}))
     assert finding.code == "varchar_headers"
     assert "question mark" in finding.cost
-    assert finding.mend == "ALTER TABLE [dbo].[orders] ALTER COLUMN [Headers] nvarchar(max) NOT NULL;"
+    assert finding.fix == "ALTER TABLE [dbo].[orders] ALTER COLUMN [Headers] nvarchar(max) NOT NULL;"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_wrong_column_type_is_a_warning_with_the_expected_type_and_a_statement
     assert finding.code == "wrong_column_type"
     assert finding.severity is Severity.WARNING
     assert f"column {column} is {wrong or 'untyped'} and should be {expected}" in finding.message
-    assert table_of(dialect).qualified in finding.mend
+    assert table_of(dialect).qualified in finding.fix
     assert "\n" not in str(finding)
 
 
@@ -216,13 +216,13 @@ def test_a_type_that_is_as_good_as_the_usual_one_is_accepted(dialect, column, go
     assert codes(dialect, described(dialect, types={column: good})) == []
 
 
-def test_mending_a_column_drops_and_makes_again_the_indexes_that_carry_it_under_their_own_names():
+def test_fixing_a_column_drops_and_makes_again_the_indexes_that_carry_it_under_their_own_names():
     indexes = (Index("ByVersion", "rowversion", clustered=True), Index("ByExpiry", "expires", filtered=True))
     queue = described("sqlserver", types={"rowversion": "int"}, indexes=indexes)
     (finding,) = findings("sqlserver", queue)
     for name in ("[ByVersion]", "[ByExpiry]"):
-        assert f"DROP INDEX IF EXISTS {name} ON [dbo].[orders]" in finding.mend
-        assert f"CLUSTERED INDEX {name} ON [dbo].[orders]" in finding.mend
+        assert f"DROP INDEX IF EXISTS {name} ON [dbo].[orders]" in finding.fix
+        assert f"CLUSTERED INDEX {name} ON [dbo].[orders]" in finding.fix
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_sequence_of_32_bits_is_a_warning_from_80_percent_on(last, severity, u
     assert finding.code == "short_sequence"
     assert finding.severity is severity
     assert f"2,147,483,647, and {used} of that is used" in finding.message
-    assert 'ALTER COLUMN seq TYPE bigint;\nALTER SEQUENCE "public"."orders_seq_seq" AS bigint' in finding.mend
+    assert 'ALTER COLUMN seq TYPE bigint;\nALTER SEQUENCE "public"."orders_seq_seq" AS bigint' in finding.fix
 
 
 def test_a_large_column_behind_a_small_sequence_is_found_too_and_so_is_the_reverse():
@@ -253,10 +253,10 @@ def test_a_large_column_behind_a_small_sequence_is_found_too_and_so_is_the_rever
     assert codes("postgresql", described("postgresql", sequence=large)) == []
 
 
-def test_a_small_column_without_a_sequence_of_its_own_is_mended_alone():
+def test_a_small_column_without_a_sequence_of_its_own_is_fixed_alone():
     (finding,) = findings("postgresql", described("postgresql", types={"seq": "integer"}))
-    assert "ALTER COLUMN seq TYPE bigint" in finding.mend
-    assert "SEQUENCE" not in finding.mend
+    assert "ALTER COLUMN seq TYPE bigint" in finding.fix
+    assert "SEQUENCE" not in finding.fix
 
 
 @pytest.mark.parametrize("dialect", ["sqlserver", "postgresql"])
@@ -280,21 +280,21 @@ def test_a_bloated_heap_is_rebuilt():
     (finding,) = findings("sqlserver", described("sqlserver", size=Size(100_000, 5)))
     assert "100,000 pages for 5 rows" in finding.message
     assert finding.severity is Severity.WARNING
-    assert finding.mend == "ALTER TABLE [dbo].[orders] REBUILD;"
+    assert finding.fix == "ALTER TABLE [dbo].[orders] REBUILD;"
 
 
 def test_empty_pages_of_postgresql_are_given_back_by_a_vacuum_that_says_that_it_locks():
     (finding,) = findings("postgresql", described("postgresql", size=Size(5_000, 3, dead_rows=10)))
     assert finding.code == "page_bloat"
     assert "locks the table" in finding.cost
-    assert finding.mend == 'VACUUM (FULL, ANALYZE) "public"."orders";'
+    assert finding.fix == 'VACUUM (FULL, ANALYZE) "public"."orders";'
 
 
 def test_dead_rows_need_a_plain_vacuum_unless_one_ran_just_now():
     size = Size(5_000, 3, dead_rows=40_000)
     (finding,) = findings("postgresql", described("postgresql", size=size))
     assert finding.code == "dead_rows"
-    assert finding.mend == 'VACUUM (ANALYZE) "public"."orders";'
+    assert finding.fix == 'VACUUM (ANALYZE) "public"."orders";'
     lately = Size(5_000, 3, dead_rows=40_000, vacuumed_lately=True)
     assert codes("postgresql", described("postgresql", size=lately)) == []
 
@@ -319,13 +319,13 @@ def test_a_table_that_is_no_queue_is_known_by_its_columns(dialect):
 
 
 @every_dialect
-def test_names_are_quoted_in_every_statement_that_mends(dialect):
+def test_names_are_quoted_in_every_statement_that_fixes(dialect):
     table = table_of(dialect, {"sqlserver": "o]'; x", "postgresql": '"o""\'; x"', "sqlite": "o\"'; x"}[dialect])
     queue = described(dialect, indexes=(), types={"body": "other", "seq": "integer"}, table=table)
     found = findings(dialect, queue)
     assert len(found) >= 2
     for finding in found:
-        assert table.qualified in finding.mend
+        assert table.qualified in finding.fix
 
 
 def test_indexes_are_looked_up_in_the_catalog_of_the_queue():
@@ -346,7 +346,7 @@ def test_indexes_are_looked_up_in_the_catalog_of_the_queue():
         if section.name.startswith("audit.fix_")
     ],
 )
-def test_every_statement_that_mends_is_sql_of_its_dialect(dialect, name):
+def test_every_statement_that_fixes_is_sql_of_its_dialect(dialect, name):
     table = table_of(dialect)
     quoted = {
         key: DIALECTS[dialect].quote(key)

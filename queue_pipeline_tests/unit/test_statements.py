@@ -87,7 +87,8 @@ VALUES = {
     "delay",
     "endpoint",
     "error",
-    "failures",
+    "expired",
+    "died",
     "first",
     "headers",
     "id",
@@ -109,6 +110,8 @@ VALUES = {
     "owner",
     "pile",
     "place",
+    "process",
+    "proof",
     "publisher",
     "queue",
     "reason",
@@ -406,7 +409,7 @@ def test_a_section_of_both_layouts_takes_the_same_values_in_both():
 
 
 def test_a_section_names_the_same_tables_in_every_dialect():
-    """But for the making and mending of tables, where each database has its own parts."""
+    """Except to create and fix tables, where each database has its own parts."""
     for name in set.intersection(*(set(named(dialect)) for dialect in DIALECTS)):
         if not re.search(r"(?:^|/)(?:schema|audit|user_tables)\.", name):
             tables = {frozenset(map(base, braces(dialect, name))) - OPTIONAL_BRACES for dialect in DIALECTS}

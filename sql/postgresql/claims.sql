@@ -35,33 +35,52 @@ SET begun = false, failures = failures + 1, last_error = :error
 WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
 RETURNING failures
 
+-- name: rest
+-- Keeps the error of a claim whose messages failed and now wait for a verdict, uncounted, if the claim is still this
+-- owner's: if its holder dies from now on, they are not the cause. Locks: the claim's row.
+UPDATE {claims} SET begun = false, last_error = :error
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+
+-- name: isolate
+-- Marks a claim whose messages were in work when Spark died, uncounted, if the claim is still this owner's: they are
+-- tried alone from now on. Locks: the claim's row.
+UPDATE {claims} SET begun = false, isolated = true, last_error = :error
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+
 -- name: release
--- Gives a claim back: without an owner no process can complete it, and the next receiver takes it over first. The
--- failures are added if the holder had begun. Locks: the claim's row.
+-- Gives a claim back: without an owner no process can complete it, and the next receiver takes it over first. If
+-- the holder is known to have died while it worked, the messages are isolated, or counted if they were. Locks: the
+-- claim's row.
 UPDATE {claims}
 SET
     owner = NULL,
     lease_until = clock_timestamp(),
     begun = false,
-    failures = failures + CASE WHEN begun THEN CAST(:failures AS integer) ELSE 0 END
+    isolated = isolated OR (begun AND CAST(:died AS boolean)),
+    failures = failures + CASE WHEN begun AND isolated AND CAST(:died AS boolean) THEN 1 ELSE 0 END,
+    last_error = CASE WHEN begun AND CAST(:died AS boolean) THEN owner || ' ended while it worked' ELSE last_error END
 WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
 
 -- name: release_owner
--- Gives back every claim that one owner still holds. The failures are added where the holder had begun. Locks: the
--- claims of the owner.
+-- Gives back every claim that one owner still holds. If the owner is known to have died while it worked, the messages
+-- are isolated, or counted if they were. Locks: the claims of the owner.
 UPDATE {claims}
 SET
     owner = NULL,
     lease_until = clock_timestamp(),
     begun = false,
-    failures = failures + CASE WHEN begun THEN CAST(:failures AS integer) ELSE 0 END
+    isolated = isolated OR (begun AND CAST(:died AS boolean)),
+    failures = failures + CASE WHEN begun AND isolated AND CAST(:died AS boolean) THEN 1 ELSE 0 END,
+    last_error = CASE WHEN begun AND CAST(:died AS boolean) THEN owner || ' ended while it worked' ELSE last_error END
 WHERE owner = :owner
-RETURNING CAST(claim_id AS text), queue, attempt, messages, bytes, first_row_version, failures
+RETURNING CAST(claim_id AS text), queue, attempt, messages, bytes, first_row_version, failures,
+    CAST(isolated AS integer)
 
 -- name: adopt
 -- Takes over one claim for a new owner: released, lease over, or unchanged since the caller read it, because its holder
 -- is dead. The second process that tries waits for the row and finds it changed. A holder that ended without a report
--- while it worked may have been ended by its messages: that counts as a failure. Locks: the claim's row.
+-- while it worked may have been ended by its messages: they are isolated, or counted if they were. Locks: the claim's
+-- row.
 UPDATE {claims}
 SET
     owner = :new_owner,
@@ -69,16 +88,18 @@ SET
     claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond',
     begun = false,
-    failures = failures + CASE WHEN begun THEN 1 ELSE 0 END,
-    last_error = CASE WHEN begun THEN owner || ' ended while it was at it' ELSE last_error END
+    isolated = isolated OR begun,
+    failures = failures + CASE WHEN begun AND isolated THEN 1 ELSE 0 END,
+    last_error = CASE WHEN begun THEN owner || ' ended while it worked' ELSE last_error END
 WHERE claim_id = CAST(:claim_id AS uuid)
     AND (owner IS NULL OR lease_until <= clock_timestamp() OR (owner = :owner AND attempt = :attempt))
-RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version, failures
+RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version, failures,
+    CAST(isolated AS integer)
 
 -- name: take_over
 -- Takes over the oldest claim of a queue whose lease ran out or that was released. The attempt fences the former owner
--- off. A holder that ended without a report while it worked may have been ended by its messages: that counts as a
--- failure. Locks: the claim's row; rows that others have locked are skipped.
+-- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
+-- counted if they were. Locks: the claim's row; rows that others have locked are skipped.
 UPDATE {claims}
 SET
     owner = :new_owner,
@@ -86,8 +107,9 @@ SET
     claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond',
     begun = false,
-    failures = failures + CASE WHEN begun THEN 1 ELSE 0 END,
-    last_error = CASE WHEN begun THEN owner || ' ended while it was at it' ELSE last_error END
+    isolated = isolated OR begun,
+    failures = failures + CASE WHEN begun AND isolated THEN 1 ELSE 0 END,
+    last_error = CASE WHEN begun THEN owner || ' ended while it worked' ELSE last_error END
 WHERE claim_id = (
     SELECT claim_id
     FROM {claims}
@@ -96,18 +118,19 @@ WHERE claim_id = (
     LIMIT 1
     FOR UPDATE SKIP LOCKED
 )
-RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version, failures
+RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version, failures,
+    CAST(isolated AS integer)
 
 -- name: branch
 -- Writes the row of a claim that was split off another: same owner, attempt and lease; it has not failed yet. Locks:
 -- the new row.
 INSERT INTO {claims} (
-    claim_id, queue, owner, attempt, messages, bytes, first_row_version, claimed_at, lease_until, last_error
+    claim_id, queue, owner, attempt, messages, bytes, first_row_version, claimed_at, lease_until, last_error, isolated
 )
 SELECT
     CAST(:new_claim_id AS uuid), queue, owner, attempt, CAST(:messages AS integer), CAST(:bytes AS bigint),
     CAST(:first AS bigint),
-    claimed_at, lease_until, last_error
+    claimed_at, lease_until, last_error, isolated
 FROM {claims}
 WHERE claim_id = CAST(:claim_id AS uuid)
 
@@ -126,7 +149,7 @@ SELECT
     CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version,
     CAST(extract(EPOCH FROM lease_until - clock_timestamp()) * 1000 AS bigint),
     CAST(extract(EPOCH FROM clock_timestamp() - claimed_at) * 1000 AS bigint),
-    failures, last_error
+    failures, last_error, CAST(isolated AS integer)
 FROM {claims}
 WHERE CAST(:queue AS text) = '' OR queue = CAST(:queue AS text)
 ORDER BY queue, first_row_version

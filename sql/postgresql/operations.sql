@@ -1,8 +1,8 @@
 -- name: slot_gate
 -- Lets one owner at a time take slots of a queue: two that count at once would both find the last slot free. Renewing,
 -- releasing and claiming do not wait for it. Locks: slot 0 of the queue, until the transaction ends.
-INSERT INTO {receivers} (queue, place, owner, lease_until, taken_at)
-VALUES (:queue, 0, '', clock_timestamp(), clock_timestamp())
+INSERT INTO {receivers} (queue, place, owner, lease_until, taken_at, process)
+VALUES (:queue, 0, '', clock_timestamp(), clock_timestamp(), '')
 ON CONFLICT (queue, place) DO UPDATE SET lease_until = excluded.lease_until
 
 -- name: slot_expire
@@ -17,16 +17,17 @@ SELECT place, owner FROM {receivers} WHERE queue = :queue AND place > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the new row.
-INSERT INTO {receivers} (queue, place, owner, lease_until, taken_at)
+INSERT INTO {receivers} (queue, place, owner, lease_until, taken_at, process)
 SELECT
     CAST(:queue AS text), CAST(:place AS integer), CAST(:owner AS text),
-    clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond', clock_timestamp()
+    clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond', clock_timestamp(), CAST(:process AS text)
 
 -- name: slot_renew
--- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
+-- Holds the slots of an owner for longer, in the process that works now. Touches fewer rows than the owner expects if
+-- it was late and they were freed.
 -- Locks: the owner's rows.
 UPDATE {receivers}
-SET lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond'
+SET lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond', process = :process
 WHERE queue = :queue AND place > 0 AND owner = :owner
 
 -- name: slot_end
@@ -55,15 +56,17 @@ DELETE FROM {receivers} WHERE owner = :owner AND place > 0
 
 -- name: slot_list
 -- How many slots each owner has in a queue ('' = in all queues), with the milliseconds that are left of its
--- lease and those since it took the first slot, on the database's clock, and why it takes no further batch, if it
--- stopped. A slot whose lease ran out does not count. Locks: none.
+-- lease and those since it took the first slot, on the database's clock, why it takes no further batch, if it
+-- stopped, and its process. A slot whose lease ran out counts only if expired = 1. Locks: none.
 SELECT
     queue, owner, CAST(count(*) AS integer),
     CAST(extract(EPOCH FROM min(lease_until) - clock_timestamp()) * 1000 AS bigint),
     CAST(extract(EPOCH FROM clock_timestamp() - min(taken_at)) * 1000 AS bigint),
-    max(ending)
+    max(ending), max(process)
 FROM {receivers}
-WHERE place > 0 AND lease_until > clock_timestamp() AND (CAST(:queue AS text) = '' OR queue = CAST(:queue AS text))
+WHERE place > 0
+    AND (lease_until > clock_timestamp() OR CAST(:expired AS integer) = 1)
+    AND (CAST(:queue AS text) = '' OR queue = CAST(:queue AS text))
 GROUP BY queue, owner
 ORDER BY queue, owner
 
@@ -87,15 +90,31 @@ ORDER BY name
 -- Counts one more failed attempt in a row and returns how many there are. Locks: the queue's row.
 INSERT INTO {failures} AS known (queue, failures, since, last_error)
 VALUES (:queue, 1, clock_timestamp(), :error)
-ON CONFLICT (queue) DO UPDATE SET failures = known.failures + 1, last_error = excluded.last_error
+ON CONFLICT (queue) DO UPDATE
+SET
+    failures = known.failures + 1,
+    since = CASE WHEN known.failures = 0 THEN excluded.since ELSE known.since END,
+    last_error = excluded.last_error
 RETURNING failures
 
 -- name: failure_clear
--- Deletes the failures of a queue that works again. Locks: the queue's row.
-DELETE FROM {failures} WHERE queue = :queue
+-- Forgets the failures of a queue that works again. Locks: the queue's row.
+UPDATE {failures} SET failures = 0, last_error = '' WHERE queue = :queue
 
 -- name: failure_list
 -- Queues whose batches fail, with the milliseconds since the first failure on the database's clock. Locks: none.
 SELECT queue, failures, CAST(extract(EPOCH FROM clock_timestamp() - since) * 1000 AS bigint), last_error
 FROM {failures}
+WHERE failures > 0
 ORDER BY queue
+
+-- name: proof_note
+-- Keeps which code and Spark last processed a message of a queue; touches no row if it is known. Locks: the queue's
+-- row.
+INSERT INTO {failures} AS known (queue, failures, since, last_error, proof)
+VALUES (:queue, 0, clock_timestamp(), '', :proof)
+ON CONFLICT (queue) DO UPDATE SET proof = excluded.proof WHERE known.proof IS DISTINCT FROM excluded.proof
+
+-- name: proof_find
+-- Which code and Spark last processed a message of a queue. Locks: none.
+SELECT proof FROM {failures} WHERE queue = :queue

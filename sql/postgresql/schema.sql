@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS {claims} (
     claimed_at timestamptz NOT NULL,
     lease_until timestamptz NOT NULL,
     begun boolean NOT NULL DEFAULT false,
+    isolated boolean NOT NULL DEFAULT false,
     failures integer NOT NULL DEFAULT 0,
     last_error text
 );
@@ -59,18 +60,20 @@ CREATE TABLE IF NOT EXISTS {pauses} (
 );
 
 -- name: create_failures
--- Queues whose batches fail: how many attempts in a row, since when, and the last error. The first success deletes the
--- row. Locks: the new table.
+-- One row per queue: how many attempts on its batches failed in a row, since when, and the last error; and which code
+-- and Spark last processed a message. Locks: the new table.
 CREATE TABLE IF NOT EXISTS {failures} (
     queue text NOT NULL PRIMARY KEY,
     failures integer NOT NULL,
     since timestamptz NOT NULL,
-    last_error text NOT NULL
+    last_error text NOT NULL,
+    proof text
 );
 
 -- name: create_receivers
 -- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
--- and, once the owner takes no further batch, why. Slot 0 of a queue belongs to no owner: a process that takes slots
+-- and, once the owner takes no further batch, why. The process is known while it works on batches ('' before): others
+-- on its machine then see when it is gone. Slot 0 of a queue belongs to no owner: a process that takes slots
 -- locks that row first, so that only one counts them at a time.
 -- Locks: the new table.
 CREATE TABLE IF NOT EXISTS {receivers} (
@@ -80,6 +83,7 @@ CREATE TABLE IF NOT EXISTS {receivers} (
     lease_until timestamptz NOT NULL,
     taken_at timestamptz NOT NULL,
     ending text,
+    process text NOT NULL,
     PRIMARY KEY (queue, place)
 );
 

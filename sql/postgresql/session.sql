@@ -4,7 +4,7 @@
 -- whatever the server's default is. No bitmap scans: messages are read in the order of an index. Where statistics know
 -- nothing of a batch that was claimed a moment ago, PostgreSQL would collect its rows by a bitmap and sort them on
 -- disk. No parallel plans for the same reason: some statements count, or aggregate, rows in the order in which they
--- come. Time limits apply where nobody chose any: neither the server's configuration, nor the role or the database, nor
+-- come. Time limits apply where none was chosen: neither the server's configuration, nor the role or the database, nor
 -- the setting (options). lock_timeout: a table that another session locks is an error (55P03), and no hang; the tick of
 -- a Dagster sensor has room for one. The server notices a client that is gone without a word after 45 s, before that
 -- client gives up (60 s): when it tries again, the locks of the lost session are gone. A long statement ends when its

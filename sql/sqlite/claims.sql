@@ -37,33 +37,50 @@ SET Begun = 0, Failures = Failures + 1, LastError = :error
 WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
 RETURNING Failures
 
--- name: release
--- Gives a claim back: without an owner no process can complete it, and the next receiver takes it over first. The
--- failures are added if the holder had begun. Locks: the database, as every write.
-UPDATE {claims}
-SET
-    Owner = NULL,
-    LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
-    Begun = 0,
-    Failures = Failures + Begun * :failures
+-- name: rest
+-- Keeps the error of a claim whose messages failed and now wait for a verdict, uncounted, if the claim is still this
+-- owner's: if its holder dies from now on, they are not the cause. Locks: the database, as every write.
+UPDATE {claims} SET Begun = 0, LastError = :error
 WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
 
--- name: release_owner
--- Gives back every claim that one owner still holds. The failures are added where the holder had begun. Locks: the
+-- name: isolate
+-- Marks a claim whose messages were in work when Spark died, uncounted, if the claim is still this owner's: they are
+-- tried alone from now on. Locks: the database, as every write.
+UPDATE {claims} SET Begun = 0, Isolated = 1, LastError = :error
+WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+
+-- name: release
+-- Gives a claim back: without an owner no process can complete it, and the next receiver takes it over first. If
+-- the holder is known to have died while it worked, the messages are isolated, or counted if they were. Locks: the
 -- database, as every write.
 UPDATE {claims}
 SET
     Owner = NULL,
     LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
     Begun = 0,
-    Failures = Failures + Begun * :failures
+    Isolated = max(Isolated, Begun * :died),
+    Failures = Failures + Begun * Isolated * :died,
+    LastError = CASE WHEN Begun * :died THEN Owner || ' ended while it worked' ELSE LastError END
+WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+
+-- name: release_owner
+-- Gives back every claim that one owner still holds. If the owner is known to have died while it worked, the messages
+-- are isolated, or counted if they were. Locks: the database, as every write.
+UPDATE {claims}
+SET
+    Owner = NULL,
+    LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
+    Begun = 0,
+    Isolated = max(Isolated, Begun * :died),
+    Failures = Failures + Begun * Isolated * :died,
+    LastError = CASE WHEN Begun * :died THEN Owner || ' ended while it worked' ELSE LastError END
 WHERE Owner = :owner
-RETURNING ClaimId, Queue, Attempt, Messages, Bytes, FirstRowVersion, Failures
+RETURNING ClaimId, Queue, Attempt, Messages, Bytes, FirstRowVersion, Failures, Isolated
 
 -- name: adopt
 -- Takes over one claim for a new owner: released, lease over, or unchanged since the caller read it, because its holder
--- is dead. A holder that ended without a report while it worked may have been ended by its messages: that counts as a
--- failure. Locks: the database, as every write.
+-- is dead. A holder that ended without a report while it worked may have been ended by its messages: they are isolated,
+-- or counted if they were. Locks: the database, as every write.
 UPDATE {claims}
 SET
     Owner = :new_owner,
@@ -71,20 +88,21 @@ SET
     ClaimedAt = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
     LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease,
     Begun = 0,
-    Failures = Failures + Begun,
-    LastError = CASE WHEN Begun THEN Owner || ' ended while it was at it' ELSE LastError END
+    Isolated = max(Isolated, Begun),
+    Failures = Failures + Begun * Isolated,
+    LastError = CASE WHEN Begun THEN Owner || ' ended while it worked' ELSE LastError END
 WHERE ClaimId = :claim_id
     AND (
         Owner IS NULL
         OR LeaseUntil <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
         OR (Owner = :owner AND Attempt = :attempt)
     )
-RETURNING ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, Failures
+RETURNING ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, Failures, Isolated
 
 -- name: take_over
 -- Takes over the oldest claim of a queue whose lease ran out or that was released. The attempt fences the former owner
--- off. A holder that ended without a report while it worked may have been ended by its messages: that counts as a
--- failure. Locks: the database, as every write.
+-- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
+-- counted if they were. Locks: the database, as every write.
 UPDATE {claims}
 SET
     Owner = :new_owner,
@@ -92,8 +110,9 @@ SET
     ClaimedAt = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
     LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease,
     Begun = 0,
-    Failures = Failures + Begun,
-    LastError = CASE WHEN Begun THEN Owner || ' ended while it was at it' ELSE LastError END
+    Isolated = max(Isolated, Begun),
+    Failures = Failures + Begun * Isolated,
+    LastError = CASE WHEN Begun THEN Owner || ' ended while it worked' ELSE LastError END
 WHERE ClaimId = (
     SELECT ClaimId
     FROM {claims}
@@ -101,14 +120,14 @@ WHERE ClaimId = (
     ORDER BY FirstRowVersion
     LIMIT 1
 )
-RETURNING ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, Failures
+RETURNING ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, Failures, Isolated
 
 -- name: branch
 -- Writes the row of a claim that was split off another: same owner, attempt and lease; it has not failed yet. Locks:
 -- the database, as every write.
 INSERT INTO {claims} (ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil,
-    LastError)
-SELECT :new_claim_id, Queue, Owner, Attempt, :messages, :bytes, :first, ClaimedAt, LeaseUntil, LastError
+    LastError, Isolated)
+SELECT :new_claim_id, Queue, Owner, Attempt, :messages, :bytes, :first, ClaimedAt, LeaseUntil, LastError, Isolated
 FROM {claims}
 WHERE ClaimId = :claim_id
 
@@ -126,7 +145,7 @@ SELECT
     ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion,
     LeaseUntil - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
     CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - ClaimedAt,
-    Failures, LastError
+    Failures, LastError, Isolated
 FROM {claims}
 WHERE :queue = '' OR Queue = :queue
 ORDER BY Queue, FirstRowVersion

@@ -1,8 +1,8 @@
 -- name: slot_gate
 -- Lets one owner at a time take slots of a queue; here a transaction that writes is alone anyway. Locks: the database,
 -- as every write.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt)
-VALUES (:queue, 0, '', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), 0)
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt, Process)
+VALUES (:queue, 0, '', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), 0, '')
 ON CONFLICT (Queue, Place) DO UPDATE SET LeaseUntil = excluded.LeaseUntil
 
 -- name: slot_expire
@@ -17,23 +17,23 @@ SELECT Place, Owner FROM {receivers} WHERE Queue = :queue AND Place > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the database, as every write.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt)
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt, Process)
 VALUES (
     :queue, :place, :owner, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease,
-    CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+    CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), :process
 )
 
 -- name: slot_renew
--- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
+-- Holds the slots of an owner for longer, in the process that works now. Touches fewer rows than the owner expects if
+-- it was late and they were freed.
 -- Locks: the database, as every write.
 UPDATE {receivers}
-SET LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease
+SET LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease, Process = :process
 WHERE Queue = :queue AND Place > 0 AND Owner = :owner
 
 -- name: slot_end
 -- Notes on the slots of an owner why it takes no further batch; the first reason stays. The owner writes it when it
--- stops, or another process to make it stop. Locks: the database,
--- as every write.
+-- stops, or another process to make it stop. Locks: the database, as every write.
 UPDATE {receivers}
 SET Ending = :reason
 WHERE Queue = :queue AND Place > 0 AND Owner = :owner AND Ending IS NULL
@@ -52,14 +52,15 @@ DELETE FROM {receivers} WHERE Owner = :owner AND Place > 0
 
 -- name: slot_list
 -- How many slots each owner has in a queue ('' = in all queues), with the milliseconds that are left of its
--- lease and those since it took the first slot, on the database's clock, and why it takes no further batch, if it
--- stopped. A slot whose lease ran out does not count. Locks: none.
+-- lease and those since it took the first slot, on the database's clock, why it takes no further batch, if it
+-- stopped, and its process. A slot whose lease ran out counts only if expired = 1. Locks: none.
 SELECT
     Queue, Owner, count(*), min(LeaseUntil) - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
-    CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - min(TakenAt), max(Ending)
+    CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - min(TakenAt), max(Ending),
+    max(Process)
 FROM {receivers}
 WHERE Place > 0
-    AND LeaseUntil > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+    AND (LeaseUntil > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) OR :expired = 1)
     AND (:queue = '' OR Queue = :queue)
 GROUP BY Queue, Owner
 ORDER BY Queue, Owner
@@ -84,15 +85,31 @@ ORDER BY Name
 -- Counts one more failed attempt in a row and returns how many there are. Locks: the database, as every write.
 INSERT INTO {failures} (Queue, Failures, Since, LastError)
 VALUES (:queue, 1, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), :error)
-ON CONFLICT (Queue) DO UPDATE SET Failures = Failures + 1, LastError = excluded.LastError
+ON CONFLICT (Queue) DO UPDATE
+SET
+    Failures = Failures + 1,
+    Since = CASE WHEN Failures = 0 THEN excluded.Since ELSE Since END,
+    LastError = excluded.LastError
 RETURNING Failures
 
 -- name: failure_clear
--- Deletes the failures of a queue that works again. Locks: the database, as every write.
-DELETE FROM {failures} WHERE Queue = :queue
+-- Forgets the failures of a queue that works again. Locks: the database, as every write.
+UPDATE {failures} SET Failures = 0, LastError = '' WHERE Queue = :queue
 
 -- name: failure_list
 -- Queues whose batches fail, with the milliseconds since the first failure on the database's clock. Locks: none.
 SELECT Queue, Failures, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - Since, LastError
 FROM {failures}
+WHERE Failures > 0
 ORDER BY Queue
+
+-- name: proof_note
+-- Keeps which code and Spark last processed a message of a queue; touches no row if it is known. Locks: the database,
+-- as every write.
+INSERT INTO {failures} (Queue, Failures, Since, LastError, Proof)
+VALUES (:queue, 0, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), '', :proof)
+ON CONFLICT (Queue) DO UPDATE SET Proof = excluded.Proof WHERE Proof IS NOT excluded.Proof
+
+-- name: proof_find
+-- Which code and Spark last processed a message of a queue. Locks: none.
+SELECT Proof FROM {failures} WHERE Queue = :queue

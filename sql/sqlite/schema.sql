@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS {claims} (
     ClaimedAt INTEGER NOT NULL,
     LeaseUntil INTEGER NOT NULL,
     Begun INTEGER NOT NULL DEFAULT 0,
+    Isolated INTEGER NOT NULL DEFAULT 0,
     Failures INTEGER NOT NULL DEFAULT 0,
     LastError TEXT
 );
@@ -60,18 +61,20 @@ CREATE TABLE IF NOT EXISTS {pauses} (
 );
 
 -- name: create_failures
--- Queues whose batches fail: how many attempts in a row, since when, and the last error. The first success deletes the
--- row. Times are milliseconds since 1970. Locks: the database, as every write.
+-- One row per queue: how many attempts on its batches failed in a row, since when, and the last error; and which code
+-- and Spark last processed a message. Times are milliseconds since 1970. Locks: the database, as every write.
 CREATE TABLE IF NOT EXISTS {failures} (
     Queue TEXT NOT NULL PRIMARY KEY,
     Failures INTEGER NOT NULL,
     Since INTEGER NOT NULL,
-    LastError TEXT NOT NULL
+    LastError TEXT NOT NULL,
+    Proof TEXT
 );
 
 -- name: create_receivers
 -- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
--- and, once the owner takes no further batch, why. Slot 0 of a queue belongs to no owner: a process that takes slots
+-- and, once the owner takes no further batch, why. The process is known while it works on batches ('' before): others
+-- on its machine then see when it is gone. Slot 0 of a queue belongs to no owner: a process that takes slots
 -- locks that row first, so that only one counts them at a time.
 -- Times are milliseconds since 1970. Locks: the database, as every write.
 CREATE TABLE IF NOT EXISTS {receivers} (
@@ -81,6 +84,7 @@ CREATE TABLE IF NOT EXISTS {receivers} (
     LeaseUntil INTEGER NOT NULL,
     TakenAt INTEGER NOT NULL,
     Ending TEXT,
+    Process TEXT NOT NULL,
     PRIMARY KEY (Queue, Place)
 );
 

@@ -41,38 +41,59 @@ SET Begun = 0, Failures = Failures + 1, LastError = :error
 OUTPUT inserted.Failures
 WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
 
+-- name: rest
+-- Keeps the error of a claim whose messages failed and now wait for a verdict, uncounted, if the claim is still this
+-- owner's: if its holder dies from now on, they are not the cause. Locks: the claim's row.
+UPDATE {claims} SET Begun = 0, LastError = :error
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+SELECT @@ROWCOUNT;
+
+-- name: isolate
+-- Marks a claim whose messages were in work when Spark died, uncounted, if the claim is still this owner's: they are
+-- tried alone from now on. Locks: the claim's row.
+UPDATE {claims} SET Begun = 0, Isolated = 1, LastError = :error
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+SELECT @@ROWCOUNT;
+
 -- name: release
--- Gives a claim back: without an owner no process can complete it, and the next receiver takes it over first. The
--- failures are added if the holder had begun. Locks: the claim's row.
+-- Gives a claim back: without an owner no process can complete it, and the next receiver takes it over first. If
+-- the holder is known to have died while it worked, the messages are isolated, or counted if they were. Locks: the
+-- claim's row.
+DECLARE @died bit = :died;
 UPDATE {claims}
 SET
     Owner = NULL,
     LeaseUntil = SYSUTCDATETIME(),
     Begun = 0,
-    Failures = Failures + CASE WHEN Begun = 1 THEN CAST(:failures AS int) ELSE 0 END
+    Isolated = CASE WHEN Begun = 1 AND @died = 1 THEN 1 ELSE Isolated END,
+    Failures = Failures + CASE WHEN Begun = 1 AND Isolated = 1 AND @died = 1 THEN 1 ELSE 0 END,
+    LastError = CASE WHEN Begun = 1 AND @died = 1 THEN Owner + N' ended while it worked' ELSE LastError END
 WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
 SELECT @@ROWCOUNT;
 
 -- name: release_owner
--- Gives back every claim that one owner still holds. The failures are added where the holder had begun. They are found
--- without a lock and then checked again one by one: a scan would wait for every completion that is in progress. Locks:
--- the claims of the owner.
-DECLARE @failures int = :failures, @owner nvarchar(200) = :owner;
+-- Gives back every claim that one owner still holds. If the owner is known to have died while it worked, the messages
+-- are isolated, or counted if they were. Claims are found without a lock and then checked again one by one: a scan
+-- would wait for every completion that is in progress. Locks: the claims of the owner.
+DECLARE @died bit = :died, @owner nvarchar(200) = :owner;
 UPDATE {claims}
 SET
     Owner = NULL,
     LeaseUntil = SYSUTCDATETIME(),
     Begun = 0,
-    Failures = Failures + CASE WHEN Begun = 1 THEN @failures ELSE 0 END
+    Isolated = CASE WHEN Begun = 1 AND @died = 1 THEN 1 ELSE Isolated END,
+    Failures = Failures + CASE WHEN Begun = 1 AND Isolated = 1 AND @died = 1 THEN 1 ELSE 0 END,
+    LastError = CASE WHEN Begun = 1 AND @died = 1 THEN Owner + N' ended while it worked' ELSE LastError END
 OUTPUT
     inserted.ClaimId, inserted.Queue, inserted.Attempt, inserted.Messages, inserted.Bytes, inserted.FirstRowVersion,
-    inserted.Failures
+    inserted.Failures, inserted.Isolated
 WHERE ClaimId IN (SELECT ClaimId FROM {claims} WITH (NOLOCK) WHERE Owner = @owner) AND Owner = @owner;
 
 -- name: adopt
 -- Takes over one claim for a new owner: released, lease over, or unchanged since the caller read it, because its holder
 -- is dead. The second process that tries waits for the row and finds it changed. A holder that ended without a report
--- while it worked may have been ended by its messages: that counts as a failure. Locks: the claim's row.
+-- while it worked may have been ended by its messages: they are isolated, or counted if they were. Locks: the claim's
+-- row.
 DECLARE @owner nvarchar(200) = :new_owner, @lease int = :lease;
 UPDATE {claims}
 SET
@@ -81,18 +102,19 @@ SET
     ClaimedAt = SYSUTCDATETIME(),
     LeaseUntil = DATEADD(millisecond, @lease, SYSUTCDATETIME()),
     Begun = 0,
-    Failures = Failures + CASE WHEN Begun = 1 THEN 1 ELSE 0 END,
-    LastError = CASE WHEN Begun = 1 THEN Owner + N' ended while it was at it' ELSE LastError END
+    Isolated = CASE WHEN Begun = 1 THEN 1 ELSE Isolated END,
+    Failures = Failures + CASE WHEN Begun = 1 AND Isolated = 1 THEN 1 ELSE 0 END,
+    LastError = CASE WHEN Begun = 1 THEN Owner + N' ended while it worked' ELSE LastError END
 OUTPUT
     inserted.ClaimId, inserted.Queue, inserted.Owner, inserted.Attempt, inserted.Messages, inserted.Bytes,
-    inserted.FirstRowVersion, inserted.Failures
+    inserted.FirstRowVersion, inserted.Failures, inserted.Isolated
 WHERE ClaimId = CAST(:claim_id AS uniqueidentifier)
     AND (Owner IS NULL OR LeaseUntil <= SYSUTCDATETIME() OR (Owner = :owner AND Attempt = :attempt));
 
 -- name: take_over
 -- Takes over the oldest claim of a queue whose lease ran out or that was released. The attempt fences the former owner
--- off. A holder that ended without a report while it worked may have been ended by its messages: that counts as a
--- failure. Locks: the claim's row; rows that others have locked are skipped.
+-- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
+-- counted if they were. Locks: the claim's row; rows that others have locked are skipped.
 DECLARE @owner nvarchar(200) = :new_owner, @lease int = :lease, @oldest uniqueidentifier;
 SELECT TOP (1) @oldest = ClaimId
 FROM {claims} WITH (UPDLOCK, READPAST, ROWLOCK)
@@ -105,22 +127,23 @@ SET
     ClaimedAt = SYSUTCDATETIME(),
     LeaseUntil = DATEADD(millisecond, @lease, SYSUTCDATETIME()),
     Begun = 0,
-    Failures = Failures + CASE WHEN Begun = 1 THEN 1 ELSE 0 END,
-    LastError = CASE WHEN Begun = 1 THEN Owner + N' ended while it was at it' ELSE LastError END
+    Isolated = CASE WHEN Begun = 1 THEN 1 ELSE Isolated END,
+    Failures = Failures + CASE WHEN Begun = 1 AND Isolated = 1 THEN 1 ELSE 0 END,
+    LastError = CASE WHEN Begun = 1 THEN Owner + N' ended while it worked' ELSE LastError END
 OUTPUT
     inserted.ClaimId, inserted.Queue, inserted.Owner, inserted.Attempt, inserted.Messages, inserted.Bytes,
-    inserted.FirstRowVersion, inserted.Failures
+    inserted.FirstRowVersion, inserted.Failures, inserted.Isolated
 WHERE ClaimId = @oldest;
 
 -- name: branch
 -- Writes the row of a claim that was split off another: same owner, attempt and lease; it has not failed yet. Locks:
 -- the new row.
 INSERT INTO {claims} (ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil,
-    LastError)
+    LastError, Isolated)
 SELECT
     CAST(:new_claim_id AS uniqueidentifier), Queue, Owner, Attempt, CAST(:messages AS int), CAST(:bytes AS bigint),
     CAST(:first AS bigint),
-    ClaimedAt, LeaseUntil, LastError
+    ClaimedAt, LeaseUntil, LastError, Isolated
 FROM {claims}
 WHERE ClaimId = CAST(:claim_id AS uniqueidentifier)
 
@@ -139,7 +162,7 @@ SELECT
     ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion,
     DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), LeaseUntil),
     DATEDIFF_BIG(millisecond, ClaimedAt, SYSUTCDATETIME()),
-    Failures, LastError
+    Failures, LastError, Isolated
 FROM {claims}
 WHERE :queue = N'' OR Queue = :queue
 ORDER BY Queue, FirstRowVersion

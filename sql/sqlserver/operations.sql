@@ -6,8 +6,8 @@ UPDATE {receivers} WITH (UPDLOCK, HOLDLOCK)
 SET LeaseUntil = SYSUTCDATETIME()
 WHERE Queue = @queue AND Place = 0;
 IF @@ROWCOUNT = 0
-    INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt)
-    VALUES (@queue, 0, N'', SYSUTCDATETIME(), SYSUTCDATETIME());
+    INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt, Process)
+    VALUES (@queue, 0, N'', SYSUTCDATETIME(), SYSUTCDATETIME(), N'');
 
 -- name: slot_expire
 -- Frees the slots of a queue whose lease ran out. An owner that renews at this moment keeps its slot: the row is
@@ -21,16 +21,17 @@ SELECT Place, Owner FROM {receivers} WHERE Queue = :queue AND Place > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the new row.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt)
+INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt, Process)
 VALUES (
-    :queue, :place, :owner, DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()), SYSUTCDATETIME()
+    :queue, :place, :owner, DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()), SYSUTCDATETIME(), :process
 )
 
 -- name: slot_renew
--- Holds the slots of an owner for longer. Touches fewer rows than the owner expects if it was late and they were freed.
+-- Holds the slots of an owner for longer, in the process that works now. Touches fewer rows than the owner expects if
+-- it was late and they were freed.
 -- Locks: the owner's rows.
 UPDATE {receivers}
-SET LeaseUntil = DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME())
+SET LeaseUntil = DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()), Process = :process
 WHERE Queue = :queue AND Place > 0 AND Owner = :owner;
 SELECT @@ROWCOUNT;
 
@@ -59,14 +60,14 @@ SELECT @@ROWCOUNT;
 
 -- name: slot_list
 -- How many slots each owner has in a queue ('' = in all queues), with the milliseconds that are left of its
--- lease and those since it took the first slot, on the database's clock, and why it takes no further batch, if it
--- stopped. A slot whose lease ran out does not count. NOLOCK, because no process must wait for a read; a
--- result that is slightly out of date costs a run that finds no slot at most. Locks: none.
+-- lease and those since it took the first slot, on the database's clock, why it takes no further batch, if it
+-- stopped, and its process. A slot whose lease ran out counts only if expired = 1. NOLOCK, because no process must
+-- wait for a read; a result that is slightly out of date costs a run that finds no slot at most. Locks: none.
 SELECT
     Queue, Owner, COUNT(*), DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), MIN(LeaseUntil)),
-    DATEDIFF_BIG(millisecond, MIN(TakenAt), SYSUTCDATETIME()), MAX(Ending)
+    DATEDIFF_BIG(millisecond, MIN(TakenAt), SYSUTCDATETIME()), MAX(Ending), MAX(Process)
 FROM {receivers} WITH (NOLOCK)
-WHERE Place > 0 AND LeaseUntil > SYSUTCDATETIME() AND (:queue = N'' OR Queue = :queue)
+WHERE Place > 0 AND (LeaseUntil > SYSUTCDATETIME() OR :expired = 1) AND (:queue = N'' OR Queue = :queue)
 GROUP BY Queue, Owner
 ORDER BY Queue, Owner
 
@@ -95,15 +96,18 @@ ORDER BY Name
 -- inserting at once. Locks: the key range of the queue.
 DECLARE @queue nvarchar(400) = :queue, @error nvarchar(2000) = :error;
 UPDATE {failures} WITH (UPDLOCK, HOLDLOCK)
-SET Failures = Failures + 1, LastError = @error
+SET
+    Failures = Failures + 1,
+    Since = CASE WHEN Failures = 0 THEN SYSUTCDATETIME() ELSE Since END,
+    LastError = @error
 WHERE Queue = @queue;
 IF @@ROWCOUNT = 0
     INSERT INTO {failures} (Queue, Failures, Since, LastError) VALUES (@queue, 1, SYSUTCDATETIME(), @error);
 SELECT Failures FROM {failures} WHERE Queue = @queue;
 
 -- name: failure_clear
--- Deletes the failures of a queue that works again. Locks: the queue's row.
-DELETE FROM {failures} WHERE Queue = :queue;
+-- Forgets the failures of a queue that works again. Locks: the queue's row.
+UPDATE {failures} SET Failures = 0, LastError = N'' WHERE Queue = :queue;
 SELECT @@ROWCOUNT;
 
 -- name: failure_list
@@ -111,4 +115,17 @@ SELECT @@ROWCOUNT;
 -- it reads.
 SELECT Queue, Failures, DATEDIFF_BIG(millisecond, Since, SYSUTCDATETIME()), LastError
 FROM {failures}
+WHERE Failures > 0
 ORDER BY Queue
+
+-- name: proof_note
+-- Keeps which code and Spark last processed a message of a queue. The range lock keeps two processes from inserting at
+-- once. Locks: the key range of the queue.
+DECLARE @queue nvarchar(400) = :queue, @proof nvarchar(100) = :proof;
+UPDATE {failures} WITH (UPDLOCK, HOLDLOCK) SET Proof = @proof WHERE Queue = @queue;
+IF @@ROWCOUNT = 0
+    INSERT INTO {failures} (Queue, Failures, Since, LastError, Proof) VALUES (@queue, 0, SYSUTCDATETIME(), N'', @proof);
+
+-- name: proof_find
+-- Which code and Spark last processed a message of a queue. Locks: shared while it reads.
+SELECT Proof FROM {failures} WHERE Queue = :queue

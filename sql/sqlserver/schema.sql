@@ -34,6 +34,7 @@ BEGIN
         [ClaimedAt] datetime2(3) NOT NULL,
         [LeaseUntil] datetime2(3) NOT NULL,
         [Begun] bit NOT NULL DEFAULT 0,
+        [Isolated] bit NOT NULL DEFAULT 0,
         [Failures] int NOT NULL DEFAULT 0,
         [LastError] nvarchar(2000) NULL
     );
@@ -71,21 +72,23 @@ BEGIN
 END
 
 -- name: create_failures
--- Queues whose batches fail: how many attempts in a row, since when, and the last error. The first success deletes the
--- row. Locks: the new table.
+-- One row per queue: how many attempts on its batches failed in a row, since when, and the last error; and which code
+-- and Spark last processed a message. Locks: the new table.
 IF OBJECT_ID({failures_text}, N'U') IS NULL
 BEGIN
     CREATE TABLE {failures} (
         [Queue] nvarchar(400) NOT NULL PRIMARY KEY,
         [Failures] int NOT NULL,
         [Since] datetime2(3) NOT NULL,
-        [LastError] nvarchar(2000) NOT NULL
+        [LastError] nvarchar(2000) NOT NULL,
+        [Proof] nvarchar(100) NULL
     );
 END
 
 -- name: create_receivers
 -- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
--- and, once the owner takes no further batch, why. Slot 0 of a queue belongs to no owner: a process that takes slots
+-- and, once the owner takes no further batch, why. The process is known while it works on batches ('' before): others
+-- on its machine then see when it is gone. Slot 0 of a queue belongs to no owner: a process that takes slots
 -- locks that row first, so that only one counts them at a time.
 -- Locks: the new table.
 IF OBJECT_ID({receivers_text}, N'U') IS NULL
@@ -97,6 +100,7 @@ BEGIN
         [LeaseUntil] datetime2(3) NOT NULL,
         [TakenAt] datetime2(3) NOT NULL,
         [Ending] nvarchar(400) NULL,
+        [Process] nvarchar(200) NOT NULL,
         PRIMARY KEY ([Queue], [Place])
     );
 END

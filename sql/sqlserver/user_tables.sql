@@ -19,8 +19,8 @@ VALUES
 
 -- name: merge
 -- Changes the rows whose keys exist already. MERGE would do the same in one statement, but not every server has it.
--- Locks: those rows, and the ranges of the other keys, so that nobody inserts the same key before merge_keys; an index
--- on the key keeps them small.
+-- Locks: those rows, and the ranges of the other keys, so that no other session inserts the same key before merge_keys;
+-- an index on the key keeps them small.
 UPDATE stored
 SET {changes}
 FROM {table} AS stored WITH (UPDLOCK, HOLDLOCK)

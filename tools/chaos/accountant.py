@@ -15,11 +15,11 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, OUTBOX_TABLE, QueueTable
 from tools.chaos.arena import COPIES, ERRORS, RESULTS, Arena
 from tools.chaos.desk import acknowledgements
-from tools.chaos.plan import CONTENT, MIXED, STAGES, TRAIL, message_id
+from tools.chaos.plan import CONTENT, MIXED, STAGES, TRAIL, message_id, number_of
 from tools.chaos.senders import PUBLISHED, UNREADABLE
 
 NAMED = 20
-"""So many differences of each kind are named; all are counted."""
+"""Up to this many differences of each kind are named; all are counted."""
 _PAGE = 2_000
 _UNREADABLE_PREFIX = b"unreadable "
 
@@ -124,7 +124,7 @@ class Accountant:
         account = self._account
         try:
             headers = row["decoded"] if "decoded" in row else wire.decode(row["headers"])
-            number = int(headers[CONTENT[0]])
+            number = number_of(headers)
         except (ValueError, KeyError):
             account.changed[f"a message in {queue} has no number: {row['headers'][:200]!r}"] += 1
             return

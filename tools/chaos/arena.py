@@ -42,7 +42,7 @@ class Arena:
 
     @property
     def with_delays(self) -> tuple[str, ...]:
-        """The queues whose delayed messages somebody must move."""
+        """The queues with delayed messages, which movers look at."""
         return (*self.stages, OUTGOING) if self.is_nginn else self.stages
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from queue_pipeline.transport import Claim, QueueTable
 from queue_pipeline.transport.claim import ranges
 from queue_pipeline.transport.errors import ClaimLostError
-from tools.chaos.desk import Desk
+from tools.chaos.desk import UNEXPECTED, Desk
 
 SHORT_LEASES = (0.15, 0.3, 0.6)
 LONG_LEASE = 4.0
@@ -34,7 +34,7 @@ class Claimer:
         }
 
     def step(self) -> bool:
-        """Take one batch, or a claim of somebody else, and do something with it."""
+        """Take one batch, or a claim of another worker, and do something with it."""
         desk, stage = self.desk, self.desk.stage()
         if desk.happens(0.04):
             self._steal()
@@ -59,18 +59,10 @@ class Claimer:
 
     def complete(self, claim: Claim, stage: int, action: str) -> None:
         """Process what the claim holds, and end it with the results."""
-        desk, claims = self.desk, self.desk.transport.claims
-        messages, poison, read = claims.messages(claim)
+        desk = self.desk
+        messages, poison, read = desk.transport.claims.messages(claim)
         handled = desk.handle(messages, stage, effect=True)
-        nginn = desk.arena.is_nginn
-        claims.complete(
-            claim,
-            [*handled.operations, *([] if nginn else desk.failures(handled.doomed, stage))],
-            desk.write_effects(handled.effects),
-            dead_letters=[row for row, _ in poison],
-            marks=desk.marks(handled.doomed) if nginn else (),
-            read=read,
-        )
+        desk.complete(claim, stage, handled, handled.operations, poison, read)
         desk.note(action, len(messages) + len(poison))
 
     def _complete(self, claim: Claim, stage: int, lease: float) -> None:
@@ -116,7 +108,7 @@ class Claimer:
             return
         self.desk.note("adopted", adopted.messages)
         try:
-            self.complete(claim, stage, "unexpected: completed by a former holder")
+            self.complete(claim, stage, f"{UNEXPECTED}: completed by a former holder")
         except ClaimLostError:
             self.desk.note("lost its claim")
         self.complete(adopted, stage, "completed")
@@ -147,11 +139,11 @@ class Claimer:
         if self.desk.happens(0.3):
             self.desk.transport.claims.release_owner(self.desk.owner)
         else:
-            self.desk.transport.claims.release(claim, failed=self.desk.happens(0.3))
+            self.desk.transport.claims.release(claim, died=self.desk.happens(0.3))
         self.desk.note("released", claim.messages)
         if self.desk.happens(0.3):
-            # Whoever let go holds nothing, even if nobody has taken it yet.
-            self.complete(claim, stage, "unexpected: completed after a release")
+            # A released claim cannot be completed, even before another worker takes it.
+            self.complete(claim, stage, f"{UNEXPECTED}: completed after a release")
 
     def _give_back(self, claim: Claim, stage: int, lease: float) -> None:
         self.desk.note("given back", self.desk.transport.claims.give_back(claim))

@@ -12,7 +12,7 @@ import click
 
 from queue_pipeline.cli.parameters import POSITIVE
 from queue_pipeline.transport.errors import QueuePipelineError
-from tools.chaos.contest import Wishes, run
+from tools.chaos.contest import Options, run
 from tools.postgres_cluster import PostgresClusterError
 
 INTERRUPTED = 130
@@ -31,18 +31,21 @@ def command(seconds: float | None, messages: int | None, seed: int | None, datab
         seconds = DEFAULT_SECONDS
     seed = random.SystemRandom().getrandbits(31) if seed is None else seed
     print(f"chaos: seed {seed}", file=sys.stderr, flush=True)
-    report = run(Wishes(seed, seconds, messages, database, _progress()))
+    report = run(Options(seed, seconds, messages, database, progress()))
     print(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(report.lines()), flush=True)
     return 0 if report.is_right else 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit code."""
-    # A job in the background of a script ignores SIGINT unless somebody says otherwise.
+    # A job in the background of a script ignores SIGINT by default.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
-        code = command.main(arguments, prog_name="scripts/chaos", standalone_mode=False)
+        chosen = command
+        if "--dagster" in (sys.argv[1:] if arguments is None else arguments):
+            from tools.chaos.dagster.command import command as chosen
+        code = chosen.main(arguments, prog_name="scripts/chaos", standalone_mode=False)
     except click.ClickException as error:
         print(f"chaos: {error.format_message()}; see scripts/chaos --help", file=sys.stderr)
         return error.exit_code
@@ -54,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _progress() -> Callable[[str], None]:
+def progress() -> Callable[[str], None]:
     """A line on a terminal that is overwritten; nothing elsewhere."""
     if not sys.stderr.isatty():
         return lambda line: None
@@ -63,6 +66,6 @@ def _progress() -> Callable[[str], None]:
 
 def _interrupt(*_: object) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Whoever presses Ctrl-C twice must not leave half of it running.
+        # A second Ctrl-C must not interrupt the clean-up.
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,93 +19,95 @@ from tools.chaos.accountant import Account, Accountant
 from tools.chaos.arena import Arena
 from tools.chaos.crew import Crew
 from tools.chaos.desk import DRAIN
-from tools.chaos.faults import APPLICATION, Faults, Proxy
+from tools.chaos.faults import APPLICATION, Faults, ProxyProcess
 from tools.chaos.progress import pending
 from tools.chaos.report import Report
 from tools.postgres_cluster import PostgresCluster
 
 DRAIN_SECONDS = 90.0
-"""When the rest has not become smaller for so long, it is left over."""
+"""When the rest has not become smaller for this long, it is left over."""
 _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
 _UNKNOWN = math.inf
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What was asked for."""
+class Options:
+    """What to run."""
 
     seed: int
     seconds: float | None
     messages: int | None
-    database: str | None = None
-    tell: Callable[[str], None] = lambda line: None
+    database: str | None
+    show_progress: Callable[[str], None]
 
 
-@dataclass
-class _Stage:
+@dataclass(frozen=True)
+class _Targets:
+    """The databases of a run, and what its faults act on."""
+
     arenas: list[Arena]
     cluster: PostgresCluster | None = None
     engine: sa.Engine | None = None
-    proxy: Proxy | None = None
+    proxy: ProxyProcess | None = None
 
 
-def run(wishes: Wishes) -> Report:
+def run(options: Options) -> Report:
     """Run it; nothing is left behind, whatever happens."""
     with ExitStack() as closing:
         folder = Path(closing.enter_context(TemporaryDirectory(prefix="queue_pipeline-chaos-")))
-        stage = closing.enter_context(_prepared(wishes, folder))
-        for arena in stage.arenas:
-            if stage.cluster is None:
+        targets = closing.enter_context(_prepared(options, folder))
+        for arena in targets.arenas:
+            if targets.cluster is None:
                 closing.callback(arena.remove)
             arena.install()
-        crew = Crew(stage.arenas, folder, wishes.seed)
+        crew = Crew(targets.arenas, folder, options.seed)
         closing.callback(crew.close)
         crew.start()
         crew.wait_until_started()
-        faults = Faults(wishes.seed, crew, stage.engine, stage.cluster, stage.proxy)
+        faults = Faults(options.seed, crew, targets.engine, targets.cluster, targets.proxy)
         started = time.monotonic()
-        _make_trouble(wishes, crew, faults, started)
-        trouble = time.monotonic() - started
+        _make_faults(options, crew, faults, started)
+        seconds = time.monotonic() - started
         faults.end()
         (folder / DRAIN).touch()
         crew.resume_all()
         # Looks at several tables can miss a message that moves between them; once all workers ended, nothing moves.
-        while _wait_until_processed(wishes, stage.arenas, crew):
+        while _wait_until_processed(options, targets.arenas, crew):
             crew.finish()
-            if not sum(map(_pending, stage.arenas)):
+            if not sum(map(_pending, targets.arenas)):
                 break
             crew.start()
         crew.finish()
-        drained = time.monotonic() - started - trouble
+        drained = time.monotonic() - started - seconds
         return Report(
-            wishes.seed,
-            trouble,
+            options.seed,
+            seconds,
             drained,
-            [_account(wishes, arena, folder) for arena in stage.arenas],
+            [_account(options, arena, folder) for arena in targets.arenas],
             faults.counts,
             crew.work,
             crew.unexpected,
         )
 
 
-def _make_trouble(wishes: Wishes, crew: Crew, faults: Faults, started: float) -> None:
-    told = started
+def _make_faults(options: Options, crew: Crew, faults: Faults, started: float) -> None:
+    shown = started
     while True:
         seconds = time.monotonic() - started
-        if wishes.seconds is not None and seconds >= wishes.seconds:
+        if options.seconds is not None and seconds >= options.seconds:
             return
-        if wishes.messages is not None and crew.sent >= wishes.messages:
+        if options.messages is not None and crew.sent >= options.messages:
             return
         crew.poll()
         faults.poll()
-        if time.monotonic() - told >= _LOOK_SECONDS:
-            told = time.monotonic()
-            wishes.tell(f"{seconds:.0f} s: {crew.sent:,} messages sent, {faults.counts.total():,} faults")
+        if time.monotonic() - shown >= _LOOK_SECONDS:
+            shown = time.monotonic()
+            options.show_progress(f"{seconds:.0f} s: {crew.sent:,} messages sent, {faults.counts.total():,} faults")
         time.sleep(_POLL_SECONDS)
 
 
-def _wait_until_processed(wishes: Wishes, arenas: list[Arena], crew: Crew) -> bool:
+def _wait_until_processed(options: Options, arenas: list[Arena], crew: Crew) -> bool:
     """Wait until nothing is left to do; False when the rest does not become less any more."""
     fewest, since = math.inf, time.monotonic()
     while fewest and time.monotonic() - since < DRAIN_SECONDS:
@@ -113,7 +115,7 @@ def _wait_until_processed(wishes: Wishes, arenas: list[Arena], crew: Crew) -> bo
         left = sum(map(_pending, arenas))
         if left < fewest:
             fewest, since = left, time.monotonic()
-        wishes.tell(f"draining: {left:,.0f} messages are left")
+        options.show_progress(f"draining: {left:,.0f} messages are left")
         time.sleep(_LOOK_SECONDS)
     return not fewest
 
@@ -127,56 +129,57 @@ def _pending(arena: Arena) -> float:
         return _UNKNOWN
 
 
-def _account(wishes: Wishes, arena: Arena, folder: Path) -> Account:
-    wishes.tell(f"reading every message of {arena.name}")
+def _account(options: Options, arena: Arena, folder: Path) -> Account:
+    options.show_progress(f"reading every message of {arena.name}")
     return Accountant(arena, folder).account()
 
 
 @contextmanager
-def _prepared(wishes: Wishes, folder: Path) -> Iterator[_Stage]:
+def _prepared(options: Options, folder: Path) -> Iterator[_Targets]:
     """The databases: a given one, or a private PostgreSQL server and a SQLite file."""
-    sqlite = Arena("sqlite", (f"sqlite:///{folder}/queues.db",), None, False, wishes.seed)
     with ExitStack() as closing:
-        if wishes.database is None:
+        if options.database is None:
             cluster = closing.enter_context(PostgresCluster(settings={"max_connections": "300"}))
-            url = sa.make_url(cluster.url())
-            stage = _postgresql(wishes, url, ("chaos", "chaos_nginn"), closing)
-            stage.cluster = cluster
-            stage.arenas.append(sqlite)
-            yield stage
+            targets = _postgresql(options, sa.make_url(cluster.url()), ("chaos", "chaos_nginn"), closing)
+            arenas = [*targets.arenas, _sqlite(options, f"sqlite:///{folder}/queues.db")]
+            yield replace(targets, arenas=arenas, cluster=cluster)
             return
-        url = database_url(wishes.database)
+        url = database_url(options.database)
         name = url.get_backend_name()
         if name == "sqlite":
             closing.callback(_remove_file, _new_file(url))
-            yield _Stage([Arena("sqlite", (wishes.database,), None, False, wishes.seed)])
+            yield _Targets([_sqlite(options, options.database)])
             return
         schemas = tuple(f"chaos{random.SystemRandom().getrandbits(32):08x}{end}" for end in ("", "_nginn"))
         if name == "postgresql":
-            yield _postgresql(wishes, url, schemas, closing)
+            yield _postgresql(options, url, schemas, closing)
             return
-        yield _Stage(_arenas(wishes, name, schemas, (wishes.database,)))
+        yield _Targets(_arenas(options, name, schemas, (options.database,)))
 
 
-def _postgresql(wishes: Wishes, url: sa.URL, schemas: tuple[str, ...], closing: ExitStack) -> _Stage:
-    """Both drivers, straight to the server and through the proxy."""
-    proxy = Proxy(url.host or "127.0.0.1", url.port or 5432, wishes.seed)
+def _postgresql(options: Options, url: sa.URL, schemas: tuple[str, ...], closing: ExitStack) -> _Targets:
+    """Both drivers, straight to the server and through the proxy; psycopg twice as often."""
+    proxy = ProxyProcess(url.host or "127.0.0.1", url.port or 5432, options.seed)
     closing.callback(proxy.close)
     through = url.set(host="127.0.0.1", port=proxy.port)
-    ways = []
-    for way in (url, through, url, through):
-        psycopg = way.set(drivername="postgresql").update_query_dict({"application_name": APPLICATION})
-        ways.append(psycopg.render_as_string(hide_password=False))
-    ways += [way.set(drivername="postgresql+pyodbc").render_as_string(hide_password=False) for way in (url, through)]
+    psycopg = [
+        way.set(drivername="postgresql").update_query_dict({"application_name": APPLICATION}) for way in (url, through)
+    ]
+    odbc = [way.set(drivername="postgresql+pyodbc") for way in (url, through)]
+    ways = tuple(way.render_as_string(hide_password=False) for way in (*psycopg, *psycopg, *odbc))
     engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
     closing.callback(engine.dispose)
-    return _Stage(_arenas(wishes, "postgresql", schemas, tuple(ways)), engine=engine, proxy=proxy)
+    return _Targets(_arenas(options, "postgresql", schemas, ways), engine=engine, proxy=proxy)
 
 
-def _arenas(wishes: Wishes, name: str, schemas: tuple[str, ...], ways: tuple[str, ...]) -> list[Arena]:
+def _sqlite(options: Options, url: str) -> Arena:
+    return Arena("sqlite", (url,), None, False, options.seed)
+
+
+def _arenas(options: Options, name: str, schemas: tuple[str, ...], ways: tuple[str, ...]) -> list[Arena]:
     return [
-        Arena(name, ways, schemas[0], False, wishes.seed),
-        Arena(f"{name}, NGinn", ways, schemas[1], True, wishes.seed),
+        Arena(name, ways, schemas[0], False, options.seed),
+        Arena(f"{name}, NGinn", ways, schemas[1], True, options.seed),
     ]
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from queue_pipeline.transport.errors import QueuePipelineError
 from tools.chaos import worker
 from tools.chaos.arena import Arena
-from tools.chaos.desk import STOP
+from tools.chaos.desk import STOP, UNEXPECTED
 from tools.chaos.senders import DELAYED, PUBLISHED, SENT, UNREADABLE
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -54,8 +54,8 @@ class Crew:
         self._folder = folder
         self._numbers = itertools.count(1)
         self._chance = random.Random(f"{seed}/crew")
-        self.work: Counter[tuple[str, str, str]] = Counter()
-        """What was reported, by arena, kind of worker and action."""
+        self.work: Counter[tuple[str, str]] = Counter()
+        """What was reported, by kind of worker and action."""
         self.unexpected: Counter[str] = Counter()
         """Errors that no worker has to expect, by their text."""
         self._arenas = arenas
@@ -74,7 +74,7 @@ class Crew:
         (self._folder / STOP).touch()
         deadline = time.monotonic() + _FINISH_SECONDS
         for member in self._members:
-            # A worker that writes its journal waits for somebody to read it.
+            # A worker whose journal is not read blocks when its pipe is full.
             while member.process.is_alive() and time.monotonic() < deadline:
                 self._read(member)
                 time.sleep(0.01)
@@ -86,7 +86,7 @@ class Crew:
     @property
     def sent(self) -> int:
         """Messages that were sent and committed, as far as reported."""
-        return sum(count for (_, _, action), count in self.work.items() if action in _NEW_MESSAGES)
+        return sum(count for (_, action), count in self.work.items() if action in _NEW_MESSAGES)
 
     def poll(self) -> None:
         """Read the journals, let stopped workers go on, and replace those that died."""
@@ -106,9 +106,7 @@ class Crew:
     def wait_until_started(self) -> None:
         """Wait until every worker is at work."""
         deadline = time.monotonic() + _START_SECONDS
-        while sum(count for (_, _, action), count in self.work.items() if action == worker.STARTED) < len(
-            self._members
-        ):
+        while sum(count for (_, action), count in self.work.items() if action == worker.STARTED) < len(self._members):
             if time.monotonic() > deadline:
                 raise QueuePipelineError(f"the workers did not start within {_START_SECONDS:.0f} s")
             self.poll()
@@ -152,9 +150,9 @@ class Crew:
 
     def _read(self, member: Member) -> None:
         for action, count in _received(member.pipe):
-            if action.startswith(worker.UNEXPECTED):
+            if action.startswith(UNEXPECTED):
                 self.unexpected[action] += count
-            self.work[member.arena.name, member.kind, action.partition(": Traceback")[0]] += count
+            self.work[member.kind, action.partition(": Traceback")[0]] += count
 
     def _signal(self, member: Member, number: signal.Signals) -> bool:
         with suppress(ProcessLookupError):

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport, ReceivedMessage
+from queue_pipeline.transport import Claim, Operation, OutgoingMessage, QueueTransport, ReceivedMessage, RowsRead
 from queue_pipeline.transport.error_message import Failure, error_message
 from queue_pipeline.transport.nginn.in_place import Mark
+from queue_pipeline.transport.outbox import Pile
 from tools.chaos.arena import ERRORS, Arena
 from tools.chaos.plan import forwarded, number_of
 
@@ -21,6 +22,8 @@ DRAIN = "drain"
 """The file that says: no faults any more, nothing new is sent, what is there is processed."""
 STOP = "stop"
 """The file that says: end after what is in work."""
+UNEXPECTED = "unexpected"
+"""How a note begins that makes the whole run a failure."""
 DOOMED = "Chaos.Doomed"
 _DELAYED_SHARE = 0.02
 
@@ -117,9 +120,27 @@ class Desk:
         failed = (error_message(one.headers, one.body, failure, queue, self.kind) for one in doomed)
         return [Operation(ERRORS, message) for message in failed]
 
-    def marks(self, doomed: Iterable[ReceivedMessage]) -> list[Mark]:
-        """The same on an NGinn queue, which keeps its failed messages."""
-        return [Mark(one.row_version, DOOMED) for one in doomed]
+    def complete(
+        self,
+        claim: Claim,
+        stage: int,
+        handled: Handled,
+        operations: Iterable[Operation],
+        poison: Iterable[tuple[int, str]],
+        read: RowsRead,
+        staged: Sequence[Pile] = (),
+    ) -> None:
+        """End a claim with its results; an NGinn queue keeps its failed messages, others have an error queue."""
+        is_nginn = self.arena.is_nginn
+        self.transport.claims.complete(
+            claim,
+            [*operations, *([] if is_nginn else self.failures(handled.doomed, stage))],
+            self.write_effects(handled.effects),
+            dead_letters=[row for row, _ in poison],
+            staged=staged,
+            marks=[Mark(one.row_version, DOOMED) for one in handled.doomed] if is_nginn else (),
+            read=read,
+        )
 
     def write_effects(self, rows: Sequence[dict[str, int]]) -> Callable[[sa.Connection], None]:
         """The caller's own statements in a transaction of the transport's."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.context import ForkServerProcess
 
@@ -30,8 +32,8 @@ _TERMINATE = sa.text(
 )
 
 
-class Proxy:
-    """The proxy's process, and the way to it."""
+class ProxyProcess:
+    """The proxy in a process of its own, and the pipe to it."""
 
     def __init__(self, host: str, port: int, seed: int) -> None:
         self._pipe: Pipe
@@ -59,7 +61,7 @@ class Proxy:
 
 
 class Faults:
-    """Makes faults until it is told to stop: each kind once in the order of the seed, then at random."""
+    """Makes faults: first each kind once in the order of the seed, then at random."""
 
     def __init__(
         self,
@@ -67,23 +69,22 @@ class Faults:
         crew: Crew,
         engine: sa.Engine | None = None,
         cluster: PostgresCluster | None = None,
-        connections: Proxy | None = None,
+        connections: ProxyProcess | None = None,
     ) -> None:
         self.counts: Counter[str] = Counter()
         self._chance = random.Random(f"{seed}/faults")
         self._crew = crew
-        self._engine = engine
-        self._cluster = cluster
+        self._is_private = cluster is not None
         self._proxy = connections
-        self._last_restart = time.monotonic()
+        self._last_restart = -math.inf
         self._next = time.monotonic() + 1.0
         self._weights: dict[Callable[[], None], int] = {self._kill: 8, self._stop: 4}
         if connections is not None:
-            self._weights |= {self._cut: 3, self._cut_at_commit: 4}
+            self._weights |= {partial(self._cut, connections): 3, partial(self._cut_at_commit, connections): 4}
         if engine is not None:
-            self._weights[self._terminate] = 3
+            self._weights[partial(self._terminate, engine)] = 3
         if cluster is not None:
-            self._weights[self._restart] = 1
+            self._weights[partial(self._restart, cluster)] = 1
         self._first = list(self._weights)
         self._chance.shuffle(self._first)
 
@@ -99,7 +100,7 @@ class Faults:
     def end(self) -> None:
         """Count what the proxy did since it was last asked."""
         if self._proxy is not None:
-            self.counts[COMMIT_CUTS] += self._proxy.ask("count")
+            self.counts[COMMIT_CUTS] += self._proxy.ask(proxy.COUNT)
 
     def _kill(self) -> None:
         self.counts[KILLED] += self._crew.kill()
@@ -107,27 +108,21 @@ class Faults:
     def _stop(self) -> None:
         self.counts[STOPPED] += self._crew.stop()
 
-    def _cut(self) -> None:
-        if self._proxy is not None:
-            self.counts[CUTS] += self._proxy.ask(proxy.CUT)
+    def _cut(self, connections: ProxyProcess) -> None:
+        self.counts[CUTS] += connections.ask(proxy.CUT)
 
-    def _cut_at_commit(self) -> None:
-        if self._proxy is not None:
-            self.counts[COMMIT_CUTS] += self._proxy.ask(proxy.CUT_AT_COMMIT)
+    def _cut_at_commit(self, connections: ProxyProcess) -> None:
+        self.counts[COMMIT_CUTS] += connections.ask(proxy.CUT_AT_COMMIT)
 
-    def _terminate(self) -> None:
-        if self._engine is None:
-            return
-        values = {"every": self._cluster is not None, "application": APPLICATION, "most": self._chance.choice((1, 3))}
+    def _terminate(self, engine: sa.Engine) -> None:
+        values = {"every": self._is_private, "application": APPLICATION, "most": self._chance.choice((1, 3))}
         # The server may have been restarted since the connection was last used.
-        with suppress(sa.exc.DBAPIError), self._engine.begin() as connection:
+        with suppress(sa.exc.DBAPIError), engine.begin() as connection:
             self.counts[BACKENDS] += connection.execute(_TERMINATE, values).scalar_one()
 
-    def _restart(self) -> None:
-        if self._cluster is None or (
-            RESTARTS in self.counts and time.monotonic() < self._last_restart + _RESTART_SECONDS
-        ):
+    def _restart(self, cluster: PostgresCluster) -> None:
+        if time.monotonic() < self._last_restart + _RESTART_SECONDS:
             return
-        self._cluster.restart("immediate")
+        cluster.restart("immediate")
         self._last_restart = time.monotonic()
         self.counts[RESTARTS] += 1

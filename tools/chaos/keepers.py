@@ -8,11 +8,11 @@ from tools.chaos.desk import Desk
 from tools.chaos.plan import number_of_id
 
 _PAGE = 300
-_DOOMED_SHARE = 0.002
+_RETRIED_IN_VAIN_SHARE = 0.002
 
 
 class Mover:
-    """Moves due messages, sweeps the outbox and purges, beside everybody else."""
+    """Moves due messages, sweeps the outbox and purges, while all others work."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
@@ -68,4 +68,4 @@ class Retrier:
         if known is None:
             return False
         stage, number = known
-        return self.desk.arena.plan.doomed_at(number) != stage or self.desk.happens(_DOOMED_SHARE)
+        return self.desk.arena.plan.doomed_at(number) != stage or self.desk.happens(_RETRIED_IN_VAIN_SHARE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.addressing import DELAYED_SUFFIX
 from tools.chaos.arena import ERRORS, Arena
 from tools.chaos.plan import number_of_id
 
@@ -12,23 +11,9 @@ _MOST = 1_000_000
 
 def pending(arena: Arena, transport: QueueTransport) -> int:
     """Messages that wait, are delayed, are in work, or failed and can still succeed."""
-    in_work = sum(status.messages for status in transport.claims.list())
-    if arena.is_nginn:
-        figures = [transport.nginn.figures(transport.resolve(queue)) for queue in arena.stages]
-        waiting = sum(figure.ready + figure.scheduled for figure in figures)
-    else:
-        waiting = sum(transport.peek(queue, _MOST) for queue in arena.stages)
-    delayed = [queue for queue in arena.with_delays if transport.resolve(queue).layout != "nginn"]
-    siblings = [transport.book.sibling(transport.resolve(queue), DELAYED_SUFFIX) for queue in delayed]
-    return (
-        waiting + in_work + sum(_rows(transport, table.qualified) for table in siblings) + _retryable(arena, transport)
-    )
-
-
-def _rows(transport: QueueTransport, qualified: str) -> int:
-    with transport.transaction() as connection:
-        count: int = connection.exec_driver_sql(f"SELECT count(*) FROM {qualified}").scalar_one()
-        return count
+    figures = transport.status(*arena.with_delays)
+    in_queues = sum(queue.pending + (queue.delayed or 0) + (queue.claimed or 0) for queue in figures)
+    return in_queues + _retryable(arena, transport)
 
 
 def _retryable(arena: Arena, transport: QueueTransport) -> int:

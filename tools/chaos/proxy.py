@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 
-CUT, CUT_AT_COMMIT = "cut", "cut at commit"
+CUT, CUT_AT_COMMIT, COUNT = "cut", "cut at commit", "count"
 _CHUNK = 256 * 1024
 _RESET = struct.pack("ii", 1, 0)
 

@@ -19,12 +19,12 @@ class Report:
     drain_seconds: float
     accounts: list[Account]
     faults: Counter[str]
-    work: Counter[tuple[str, str, str]]
+    work: Counter[tuple[str, str]]
     unexpected: Counter[str]
 
     @property
     def is_right(self) -> bool:
-        """Whether every message is accounted for, and no worker got further than it may or met an error of no kind."""
+        """Whether every message is accounted for and nothing unexpected happened."""
         return all(account.is_right for account in self.accounts) and not self.unexpected
 
     @property
@@ -76,10 +76,7 @@ class Report:
         return [*lines, "", "every message is accounted for" if self.is_right else "NOT everything is as it should be"]
 
     def _work_by_kind(self) -> dict[str, dict[str, int]]:
-        together: Counter[tuple[str, str]] = Counter()
-        for (_, kind, action), count in self.work.items():
-            together[kind, action] += count
-        ordered = sorted((kind, action, count) for (kind, action), count in together.items() if count)
+        ordered = sorted((kind, action, count) for (kind, action), count in self.work.items() if count)
         return {
             kind: {action: count for _, action, count in found}
             for kind, found in groupby(ordered, key=lambda one: one[0])

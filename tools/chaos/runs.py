@@ -52,6 +52,7 @@ def draw_policy(desk: Desk) -> Policy:
         unrecoverable=chance.choice(_UNRECOVERABLE),
         rate_limit_after=chance.choice((None, None, 5)),
         rate_limit_seconds=0.02,
+        alike_failures=chance.choice((1, 3)),
     )
     sizes = (chance.choice(_BATCHES), chance.choice((10_000, 1 << 26, 1 << 26)))
     failing, for_all = chance.choice((0.0, 0.05, 0.2)), chance.choice((0.0, 0.3))
@@ -69,7 +70,7 @@ class Runner:
         desk, stage, policy = self.desk, self.desk.stage(), draw_policy(self.desk)
         # Shorter than a person may choose: what matters is that leases end while batches are in work.
         pipeline = self._declare(stage, policy).model_copy(update={"lease_seconds": _LEASE_SECONDS})
-        recovery = Recovery(pipeline, desk.transport, Transform(desk, stage, policy))
+        recovery = Recovery(pipeline, desk.transport, Transform(desk, stage, policy), proof="chaos")
         ended = [0]
 
         def count(attempted: Attempted) -> None:
@@ -83,6 +84,7 @@ class Runner:
             desk.transport,
             desk.owner,
             recovery.attempt,
+            judge=recovery.judge,
             slots=pipeline.slots,
             limit=recovery.limit,
             on_attempt=count,

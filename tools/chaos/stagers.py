@@ -8,14 +8,13 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 
-from queue_pipeline.transport import Claim, Operation, ReadyMessages, RowsRead
+from queue_pipeline.transport import Claim, Operation, ReadyMessages
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
-from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.outbox import Pile
 from tools.chaos.claimers import LONG_LEASE, SHORT_LEASES
-from tools.chaos.desk import Desk
+from tools.chaos.desk import UNEXPECTED, Desk
 
 _SIZES = (5, 60, 300, 600)
 _MOST_TASKS = 4
@@ -46,8 +45,8 @@ class Stager:
         return True
 
     def _work(self, claim: Claim, stage: int, pause: float) -> None:
-        desk, claims = self.desk, self.desk.transport.claims
-        messages, poison, read = claims.messages(claim)
+        desk = self.desk
+        messages, poison, read = desk.transport.claims.messages(claim)
         handled = desk.handle(messages, stage, effect=True)
         parts = _cut(handled.operations, desk.chance.randint(1, _MOST_TASKS))
         piles: list[Pile] = []
@@ -64,34 +63,13 @@ class Stager:
         zombie = self._start_zombie(claim, stage, parts) if desk.happens(0.3) else None
         try:
             time.sleep(pause)
-            self._complete(claim, stage, read, poison, handled.doomed, handled.effects, piles)
+            desk.complete(claim, stage, handled, (), poison, read, piles)
+            desk.note("completed", read.messages)
         finally:
             if zombie is not None:
                 zombie.join()
         if desk.happens(0.2):
             self._stage_after_the_end(claim, stage, parts)
-
-    def _complete(
-        self,
-        claim: Claim,
-        stage: int,
-        read: RowsRead,
-        poison: Sequence[tuple[int, str]],
-        doomed: Sequence[ReceivedMessage],
-        effects: Sequence[dict[str, int]],
-        piles: Sequence[Pile],
-    ) -> None:
-        desk, nginn = self.desk, self.desk.arena.is_nginn
-        desk.transport.claims.complete(
-            claim,
-            [] if nginn else desk.failures(doomed, stage),
-            desk.write_effects(effects),
-            dead_letters=[row for row, _ in poison],
-            staged=piles,
-            marks=desk.marks(doomed) if nginn else (),
-            read=read,
-        )
-        desk.note("completed", read.messages)
 
     def _stage(self, claim: Claim, stage: int, part: Sequence[Operation]) -> list[Pile]:
         return self.desk.transport.outbox.stage(claim, f"task {uuid.uuid4()}", [self._ready(stage, part)])
@@ -125,7 +103,7 @@ class Stager:
     def _stage_after_the_end(self, claim: Claim, stage: int, parts: Sequence[Sequence[Operation]]) -> None:
         try:
             if any(self._stage(claim, stage, part) for part in parts):
-                self.desk.note("unexpected: staged after the end of the claim")
+                self.desk.note(f"{UNEXPECTED}: staged after the end of the claim")
         except ClaimLostError:
             self.desk.note("refused after the end of the claim")
 

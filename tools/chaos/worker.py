@@ -19,14 +19,13 @@ import sqlalchemy as sa
 from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
 from tools.chaos.arena import Arena
 from tools.chaos.claimers import Claimer
-from tools.chaos.desk import Desk
+from tools.chaos.desk import UNEXPECTED, Desk
 from tools.chaos.keepers import Mover, Retrier
 from tools.chaos.receivers import Receiver
 from tools.chaos.runs import Runner
 from tools.chaos.senders import Publisher, Sender
 from tools.chaos.stagers import Stager
 
-UNEXPECTED = "unexpected"
 STARTED = "started"
 _PR_SET_PDEATHSIG = 1
 _IDLE_SECONDS = (0.01, 0.2)
@@ -69,21 +68,21 @@ def main(arena: Arena, kind: str, incarnation: int, folder: Path, pipe: Pipe) ->
             try:
                 idle = _IDLE_SECONDS[0] if actor.step() else min(2 * idle, _IDLE_SECONDS[1])
                 time.sleep(idle if idle > _IDLE_SECONDS[0] else 0)
-            except ConfigurationError:
-                desk.note(f"{UNEXPECTED}: {traceback.format_exc()}")
-                time.sleep(1)
-            except QueuePipelineError as error:
-                desk.note(type(error).__name__)
-                time.sleep(chance.uniform(*_ERROR_SECONDS))
-            except sa.exc.DBAPIError:
-                # A statement of the worker's own, in a transaction of the transport's.
-                desk.note("own statement failed")
-                time.sleep(chance.uniform(*_ERROR_SECONDS))
             except BrokenPipeError:
                 return
-            except Exception:
-                desk.note(f"{UNEXPECTED}: {traceback.format_exc()}")
+            except Exception as error:
+                desk.note(_described(error))
                 time.sleep(chance.uniform(*_ERROR_SECONDS))
+
+
+def _described(error: Exception) -> str:
+    """The note about an error: its name if the transport raises it on purpose under faults, else all of it."""
+    if isinstance(error, sa.exc.DBAPIError):
+        # A statement of the worker's own, in a transaction of the transport's.
+        return "own statement failed"
+    if isinstance(error, QueuePipelineError) and not isinstance(error, ConfigurationError):
+        return type(error).__name__
+    return f"{UNEXPECTED}: {''.join(traceback.format_exception(error))}"
 
 
 def _die_with_parent() -> None:

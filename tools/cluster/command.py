@@ -53,7 +53,7 @@ def start(
     place = _place(folder)
     if (state := place.read()) is not None and place.alive():
         write_lines(f"cluster: it runs already, in {place.path}")
-        _tell(place, state)
+        _write_settings(place, state)
         return 0 if look(place).whole else 1
     began = time.monotonic()
     cluster = StandaloneCluster(
@@ -70,7 +70,7 @@ def start(
     write_lines(
         f"cluster: ready after {time.monotonic() - began:.0f} s: {workers} workers, {cores} cores and {memory} each"
     )
-    _tell(place, cluster.state)
+    _write_settings(place, cluster.state)
     return 0
 
 
@@ -97,7 +97,7 @@ def status(folder: Path | None) -> int:
     found = look(place)
     write_lines(*(f"cluster: {line}" for line in found.lines))
     if found.whole and (state := place.read()) is not None:
-        _tell(place, state)
+        _write_settings(place, state)
     return 0 if found.whole else 1
 
 
@@ -125,7 +125,7 @@ def _place(folder: Path | None) -> ClusterFolder:
     return ClusterFolder((folder or Path(".queue_pipeline") / "cluster").resolve())
 
 
-def _tell(place: ClusterFolder, state: ClusterState) -> None:
+def _write_settings(place: ClusterFolder, state: ClusterState) -> None:
     conf, token = shlex.quote(str(place.conf)), f"$(cat {shlex.quote(str(place.token))})"
     write_lines(
         "    # the driver in each run's process:",

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tools.demo.workplace import DemoError
+from tools.graphql import ask
 
 HOST = "127.0.0.1"
 USUAL_PORT = 3000
 JOB = "orders_pipeline"
 IN_FLIGHT = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
-_TIMEOUT_SECONDS = 10.0
 
 _RUNS = """query($filter: RunsFilter!) {
   runsOrError(filter: $filter, limit: 50) { ... on Runs { results { runId status } } }
@@ -70,14 +68,14 @@ class DagsterUi:
         Without this look the demo would end the runs of another Dagster.
         """
         try:
-            told = str(self._ask("{ instance { info } }", {})["instance"]["info"])
+            information = str(ask(self.address, "{ instance { info } }", {})["instance"]["info"])
         except urllib.error.HTTPError:
-            told = ""
+            information = ""
         except OSError:
             return False
         except (ValueError, LookupError, TypeError):
-            told = ""
-        if str(self.home) not in told:
+            information = ""
+        if str(self.home) not in information:
             raise DemoError(f"port {self.port} was taken by another program meanwhile; start the demo again")
         return True
 
@@ -90,28 +88,14 @@ class DagsterUi:
             chosen["createdBefore"] = before
         if in_flight:
             chosen["statuses"] = list(IN_FLIGHT)
-        found = self._ask(_RUNS, {"filter": chosen})
+        found = ask(self.address, _RUNS, {"filter": chosen})
         return [Run(one["runId"], one["status"]) for one in found["runsOrError"].get("results", [])]
 
     def terminate(self, runs: list[Run], *, dead: bool = False) -> None:
-        """Let runs end and release what they hold; of the dead only the record is mended."""
+        """Let runs end and release what they hold; of the dead only the record is corrected."""
         if runs:
             policy = "MARK_AS_CANCELED_IMMEDIATELY" if dead else "SAFE_TERMINATE"
-            self._ask(_TERMINATE, {"runs": [run.run_id for run in runs], "policy": policy})
-
-    def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
-        body = json.dumps({"query": query, "variables": variables}).encode()
-        request = urllib.request.Request(
-            f"{self.address}/graphql", body, {"Content-Type": "application/json"}, method="POST"
-        )
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
-            told = json.load(answer)
-        if not isinstance(told, dict):
-            raise ValueError(f"no answer to a GraphQL query: {told!r}")
-        if told.get("errors"):
-            raise OSError(f"Dagster answers: {told['errors'][0]['message']}")
-        data: dict[str, Any] = told["data"]
-        return data
+            ask(self.address, _TERMINATE, {"runs": [run.run_id for run in runs], "policy": policy})
 
 
 def free_port(usual: int = USUAL_PORT) -> int:

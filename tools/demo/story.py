@@ -121,9 +121,18 @@ class Story:
         if self._wishes.once:
             command = [program, "job", "execute", "-m", "queue_pipeline.definitions", "-j", JOB]
         else:
+            self._create_storage(program)
             self._ui = DagsterUi(free_port(), self._place.dagster_home)
             command = [program, "dev", "-h", "127.0.0.1", "-p", str(self._ui.port)]
         return self._processes.start(command, self._log(_DAGSTER))
+
+    def _create_storage(self, program: str) -> None:
+        """Create Dagster's storage before its processes start: together they can break an empty SQLite one for good."""
+        if self._place.has_storage:
+            return
+        log = self._log(_DAGSTER)
+        if self._processes.start([program, "instance", "migrate"], log).wait(PATIENCE_SECONDS) != 0:
+            raise DemoError(f"Dagster's storage cannot be created: {tail(log, 3)}")
 
     def _wait_for_spark(self, spark: subprocess.Popen[bytes] | None) -> None:
         if spark is None:

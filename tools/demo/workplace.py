@@ -17,6 +17,7 @@ from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DA
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.private_files import make_private_folder
 
+KEEP_VARIABLE, KEEP_DAYS = "QUEUE_PIPELINE_KEEP_DAYS", "7"
 DAGSTER_YAML = """\
 # Written by scripts/demo. docs/operations.md says what each of these is for.
 telemetry: {enabled: false}
@@ -56,6 +57,11 @@ class Workplace:
     def dagster_home(self) -> Path:
         """Dagster's own files."""
         return self.folder / "dagster"
+
+    @property
+    def has_storage(self) -> bool:
+        """Whether Dagster was started here before."""
+        return (self.dagster_home / "history" / "runs.db").is_file()
 
     def log(self, name: str) -> Path:
         """What a program says that the demo starts."""
@@ -109,6 +115,7 @@ class Workplace:
             "PYTHONUNBUFFERED": "1",
         }
         made.setdefault(DISCOVERY_VARIABLE, str(self.discovery))
+        made.setdefault(KEEP_VARIABLE, KEEP_DAYS)
         return made
 
 

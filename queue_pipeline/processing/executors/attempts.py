@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyspark import TaskContext
 
-from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.arrow import Table, usual_types
 from queue_pipeline.processing.executors.manifest import TaskReport
 from queue_pipeline.processing.executors.settings import ExecutorSettings
 from queue_pipeline.processing.sorting import Failed
@@ -31,6 +31,8 @@ class PartitionResults:
     tables: Sequence[OutcomeRows] = ()
     rows: Sequence[tuple[int, int]] = ()
     """The messages that all of it belongs to, as ranges of row versions."""
+    empty: Sequence[tuple[int, int]] = ()
+    """Those of them without any outcome."""
 
 
 Messages: TypeAlias = Callable[[Table], PartitionResults]
@@ -50,9 +52,9 @@ def stage_partition(
     task = task_name(job)
     if not filled:
         return TaskReport(task)
-    made = messages(pa.Table.from_batches(filled))
+    made = messages(usual_types(pa.Table.from_batches(filled)))
     piles = settings.open().outbox.stage(claim, task, made.ready)
-    return TaskReport(task, piles, made.failures, made.rows, made.tables)
+    return TaskReport(task, piles, made.failures, made.rows, made.tables, made.empty)
 
 
 def abandon(transport: QueueTransport, claim: Claim) -> None:

@@ -45,7 +45,7 @@ def _as_they_are(part: Any, unreadable: list[Unreadable]) -> Any:
     known = {row.row_version: row.problem for row in unreadable}
     rows = part.filter(pc.is_in(part.column("row_version"), pa.array(list(known), pa.int64())))
     nothing = {name: pa.nulls(rows.num_rows, SCHEMA.field(name).type) for name in SCHEMA.names}
-    told = [known[row_version] for row_version in rows.column("row_version").to_pylist()]
+    problems = [known[row_version] for row_version in rows.column("row_version").to_pylist()]
     columns = {
         **nothing,
         "id": rows.column("id"),
@@ -53,6 +53,6 @@ def _as_they_are(part: Any, unreadable: list[Unreadable]) -> Any:
         "headers": pa.array([""] * rows.num_rows, pa.string()),
         "body": pa.array([b""] * rows.num_rows, pa.binary()),
         "message_id": rows.column("id"),
-        PROBLEM: pa.array(told, pa.string()),
+        PROBLEM: pa.array(problems, pa.string()),
     }
     return pa.table(columns)

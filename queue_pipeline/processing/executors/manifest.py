@@ -22,12 +22,14 @@ class TaskReport(WriterCommitMessage):
         failures: Sequence[Failed] = (),
         rows: Sequence[tuple[int, int]] = (),
         tables: Sequence[OutcomeRows] = (),
+        empty: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.task = task
         self.piles = list(piles)
         self.failures = list(failures)
         self.rows = list(rows)
         self.tables = list(tables)
+        self.empty = list(empty)
 
 
 class Manifest(BaseModel):
@@ -39,6 +41,8 @@ class Manifest(BaseModel):
     failures: list[Failed]
     rows: list[tuple[int, int]] = []
     """Ranges of row versions; what tasks have for tables travels beside it, as Arrow."""
+    empty: list[tuple[int, int]] = []
+    """Those of them that have no outcome."""
 
     @staticmethod
     def of(reports: Iterable[TaskReport | Manifest]) -> Manifest:
@@ -48,4 +52,5 @@ class Manifest(BaseModel):
             piles=[pile for report in everything for pile in report.piles],
             failures=[failed for report in everything for failed in report.failures],
             rows=[part for report in everything for part in report.rows],
+            empty=[part for report in everything for part in report.empty],
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceArrowWriter
@@ -17,10 +18,11 @@ from queue_pipeline.processing.executors.completion import complete_staged
 from queue_pipeline.processing.executors.manifest import TaskReport
 from queue_pipeline.processing.executors.part_report import row_ranges
 from queue_pipeline.processing.executors.settings import ExecutorSettings
-from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS
+from queue_pipeline.processing.messages_frame import ORIGIN, ORIGIN_FIELDS, SEAL
 from queue_pipeline.processing.outcomes import OUTCOME
 from queue_pipeline.processing.sorting import (
     ROW_VERSION,
+    broken_seal,
     check_sends,
     sort_outcomes,
     strangers,
@@ -62,15 +64,19 @@ def outcome_messages(rows: Table, sending: Sending, outputs: Sequence[str] | Non
     numbers = rows[ROW_VERSION]
     if numbers.null_count:
         raise strangers(sending.pipeline, f"id {rows['id'].filter(numbers.is_null())[0].as_py()}")
-    outcomes = sort_outcomes(rows)
+    outcomes = sort_outcomes(rows, sending.message_types)
     check_sends(sending.pipeline, outputs, sending.events, outcomes.sends)
-    return PartitionResults(
-        envelopes(outcomes.sends, sending), outcomes.failures, outcomes.tables, row_ranges(numbers.to_numpy())
-    )
+    versions = np.unique(numbers.to_numpy())
+    empty = np.setdiff1d(versions, outcomes.row_versions, assume_unique=True)
+    ready = envelopes(outcomes.sends, sending)
+    return PartitionResults(ready, outcomes.failures, outcomes.tables, row_ranges(versions), row_ranges(empty))
 
 
 def written_messages(rows: Table, sending: Sending) -> PartitionResults:
     """The same of a partition of (origin, outcome), as a program writes it."""
+    broken = broken_seal(rows)
+    if broken is not None:
+        raise strangers(sending.pipeline, f"id {broken}")
     return outcome_messages(unpacked(rows), sending, None)
 
 
@@ -84,7 +90,7 @@ def check_outcome_schema(schema: T.StructType) -> None:
     names = schema.fieldNames()
     if sorted(names) == sorted((ORIGIN, OUTCOME)):
         origin: Any = schema[ORIGIN].dataType
-        if isinstance(origin, T.StructType) and tuple(origin.fieldNames()) == ORIGIN_FIELDS:
+        if isinstance(origin, T.StructType) and tuple(origin.fieldNames()) == (*ORIGIN_FIELDS, SEAL):
             return
     raise ConfigurationError(
         f"the columns {', '.join(names)} cannot be sent: write a frame of {ORIGIN} and {OUTCOME}, as made by "

@@ -27,10 +27,10 @@ def own_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = own_error(error)
-        if told is None:
+        own = own_error(error)
+        if own is None:
             raise
-        raise told from error
+        raise own from error
 
 
 def own_error(error: BaseException) -> QueuePipelineError | None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.body.parse import BodyParser
-from queue_pipeline.processing.claimed_batch import Unreadable, parse_bodies, prepare
+from queue_pipeline.processing.claimed_batch import Unreadable, parse_bodies, prepare, without_control
 from queue_pipeline.processing.sorting import ROW_VERSION, Failed
 from queue_pipeline.transport.claim import RowsRead
 
@@ -28,6 +28,8 @@ class PartReport(BaseModel):
     read: RowsRead
     rows: list[tuple[int, int]]
     """Ranges of row versions."""
+    expected: list[tuple[int, int]]
+    """Those of messages that should have an outcome: control messages and what is refused here need none."""
     unreadable: list[Unreadable]
     refused: list[Failed]
     times: list[int]
@@ -50,6 +52,7 @@ def read_part(part: Any, parser: BodyParser | None) -> ReadPart:
     versions = part.column(ROW_VERSION)
     readable, unreadable = prepare(part)
     messages, refused = parse_bodies(parser, pa.Table.from_batches([readable]))
+    expected = messages if parser is not None else without_control(messages)
     sent = readable.column("enqueued").cast(pa.int64())
     known = sent.drop_null().to_numpy()
     steps = np.linspace(0.0, 1.0, QUANTILES + 1)
@@ -58,6 +61,7 @@ def read_part(part: Any, parser: BodyParser | None) -> ReadPart:
     report = PartReport(
         read=RowsRead.of(versions.to_numpy().tolist()),
         rows=row_ranges(versions.to_numpy()),
+        expected=row_ranges(expected[ROW_VERSION].to_numpy()),
         unreadable=unreadable,
         refused=refused,
         times=times,
@@ -75,6 +79,14 @@ def row_ranges(row_versions: Any) -> list[tuple[int, int]]:
     gaps = np.flatnonzero(np.diff(versions) != 1)
     firsts, lasts = versions[np.append(0, gaps + 1)], versions[np.append(gaps, len(versions) - 1)]
     return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def row_versions(ranges: Iterable[tuple[int, int]]) -> Any:
+    """The row versions of ranges that do not overlap, in order."""
+    bounds = np.array(sorted(ranges), np.int64).reshape(-1, 2)
+    lengths = bounds[:, 1] - bounds[:, 0] + 1
+    before = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) + np.repeat(bounds[:, 0] - before, lengths)
 
 
 def outside(ranges: Iterable[tuple[int, int]], known: Sequence[tuple[int, int]]) -> int | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,18 +25,18 @@ from queue_pipeline.processing.executors.manifest import Manifest
 from queue_pipeline.processing.executors.narrow import is_narrow, physical_plan
 from queue_pipeline.processing.executors.outcome_writer import outcome_messages
 from queue_pipeline.processing.executors.own_errors import own_errors
-from queue_pipeline.processing.executors.part_report import PartReport, read_part
+from queue_pipeline.processing.executors.part_report import PartReport, read_part, row_versions
 from queue_pipeline.processing.executors.settings import executor_settings
 from queue_pipeline.processing.executors.tasks import REPORT, REPORTS, TABLES, Reading, Staging
 from queue_pipeline.processing.messages_frame import ORIGIN, PAYLOAD, messages_frame
 from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.sorting import Failed
+from queue_pipeline.processing.sorting import Failed, no_outcome, strangers
 from queue_pipeline.processing.spark_internals import AttemptSessions, collected
 from queue_pipeline.processing.table_rows import OutcomeRows, together
-from queue_pipeline.processing.transforming import table_rows
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claim import Claim, RowsRead
 from queue_pipeline.transport.claim_reader import Part
+from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.outbox import Pile
 from queue_pipeline.transport.user_tables import TableRows
 
@@ -51,6 +51,8 @@ class StagedResults:
     failures: Sequence[Failed]
     tables: Sequence[TableRows]
     parts: Sequence[PartReport]
+    without_outcome: int = 0
+    """How many messages have no result, and are done all the same."""
 
     @property
     def read(self) -> RowsRead:
@@ -78,8 +80,13 @@ class Executors:
 
     def stage(self, claim: Claim, sending: Sending) -> StagedResults:
         """Transform a claim and stage the results; on an error nothing stays behind that would ever be sent."""
-        with own_errors(), self._sessions.session() as spark:
-            return self._stage(spark, claim, sending)
+        try:
+            with own_errors(), self._sessions.session() as spark:
+                return self._stage(spark, claim, sending)
+        except ClaimLostError as error:
+            if claim.claim_id in str(error):
+                raise
+            raise strangers(self._pipeline.name, "its plan reads another batch, whose claim has ended") from error
 
     def confirm(self, claim: Claim, confirming: Confirming) -> list[Pile]:
         """Stage the copies of a claim's messages for the audit queue, and acknowledgements."""
@@ -97,22 +104,23 @@ class Executors:
         reading = Reading(settings, claim, parts, spark_schema(schema), self._parser, job)
         further = () if self._parser is None else (PAYLOAD,)
         returned = returned_by(self._pipeline, messages_frame(_claimed(spark, reading), claim.failures + 1, *further))
-        with ThreadPoolExecutor(max(1, len(returned.tables))) as others:
-            tables = [others.submit(table_rows, table) for table in returned.tables]
-            manifest, rows = Manifest(piles=[], failures=[]), list[OutcomeRows]()
-            if returned.outcomes is not None:
-                outcomes = returned.outcomes
-                if not is_narrow(physical_plan(outcomes)):
-                    # What belongs to one message must come to one task: numbers of results, and failures of half of it.
-                    outcomes = outcomes.repartition(_tasks(claim), F.col(f"{ORIGIN}.row_version"))
-                outputs = [output.queue for output in self._pipeline.output_queues]
-                messages = partial(outcome_messages, sending=sending, outputs=outputs)
-                manifest, rows = self._write(claim, outcomes, messages)
-            own = [table.result() for table in tables]
+        manifest, rows = Manifest(piles=[], failures=[]), list[OutcomeRows]()
+        if returned.outcomes is not None:
+            outcomes = returned.outcomes
+            if not is_narrow(physical_plan(outcomes)):
+                # What belongs to one message must come to one task: numbers of results, and failures of half of it.
+                outcomes = outcomes.repartition(_tasks(claim), F.col(f"{ORIGIN}.row_version"))
+            outputs = [output.queue for output in self._pipeline.output_queues]
+            messages = partial(outcome_messages, sending=sending, outputs=outputs)
+            manifest, rows = self._write(claim, outcomes, messages)
         reports = self._reports(claim, job, parts)
         check_rows(self._pipeline.name, manifest, [part for report in reports for part in report.rows])
-        refused = [failed for report in reports for failed in report.refused]
-        return StagedResults(manifest.piles, [*refused, *manifest.failures], [*own, *together(rows)], reports)
+        failures = [failed for report in reports for failed in report.refused] + manifest.failures
+        without = _without_outcome(reports, manifest)
+        if self._pipeline.require_outcome:
+            failures += [no_outcome(row_version) for row_version in without]
+            without = []
+        return StagedResults(manifest.piles, failures, together(rows), reports, len(without))
 
     def _reports(self, claim: Claim, job: str, parts: Sequence[Part]) -> list[PartReport]:
         """What was read, by part; one that the transform never asked for is read here."""
@@ -135,6 +143,15 @@ class Executors:
             raise
         manifest = Manifest.of(Manifest.model_validate_json(report) for report in found[REPORT].to_pylist())
         return manifest, [OutcomeRows.from_bytes(rows) for task in found[TABLES].to_pylist() for rows in task]
+
+
+def _without_outcome(reports: Sequence[PartReport], manifest: Manifest) -> list[int]:
+    """The messages for which nothing came back."""
+    expected = row_versions(part for report in reports for part in report.expected)
+    without = np.setdiff1d(expected, row_versions(manifest.rows), assume_unique=True)
+    empty = np.intersect1d(row_versions(manifest.empty), expected, assume_unique=True)
+    found: list[int] = np.union1d(without, empty).tolist()
+    return found
 
 
 def _claimed(spark: SparkSession, reading: Reading) -> DataFrame:

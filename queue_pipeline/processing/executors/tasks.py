@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from queue_pipeline.processing.arrow import spark_schema
+from queue_pipeline.processing.arrow import spark_schema, usual_types
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.claimed_batch import SCHEMA
 from queue_pipeline.processing.executors.attempts import Messages, stage_partition
@@ -73,9 +73,9 @@ class Parsing:
         """The same messages with two further columns."""
         wanted = to_arrow_schema(self.schema, timezone="UTC")
         for batch in batches:
-            parsed = self.parser.parse(batch.column("body"))
+            columns: Any = usual_types(pa.Table.from_batches([batch]))
+            parsed = self.parser.parse(columns["body"])
             problems = [problem.text if (problem := parsed.problems.get(at)) else None for at in range(batch.num_rows)]
-            columns: Any = pa.Table.from_batches([batch])
             columns = columns.append_column(PAYLOAD, parsed.payload).append_column(
                 PROBLEM, pa.array(problems, pa.string())
             )

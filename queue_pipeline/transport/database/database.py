@@ -15,7 +15,7 @@ from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.database.dialects import dialect_of
 from queue_pipeline.transport.database.faults import Fault, driver_message, translate
 from queue_pipeline.transport.database.setting import database_url, default_database_url, secrets, shown
-from queue_pipeline.transport.database.transaction import Transaction, unwrapped
+from queue_pipeline.transport.database.transaction import CURRENT, Transaction, transaction_on, unwrapped
 from queue_pipeline.transport.errors import (
     CommitUnknownError,
     ConfigurationError,
@@ -146,11 +146,10 @@ class Database:
     @contextlib.contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[Transaction]:
         """A transaction at READ COMMITTED: committed when the block ends, rolled back when it raises."""
-        from queue_pipeline.transport.database.engine import CURRENT
-
         connection = self._connect()
         try:
-            transaction = connection.info[CURRENT] = self._begin(connection, write=write)
+            transaction = self._begin(connection, write=write)
+            connection.execution_options(**{CURRENT: transaction})
             try:
                 yield transaction
             except BaseException:
@@ -165,8 +164,6 @@ class Database:
             self._commit(connection)
         finally:
             with contextlib.suppress(*self.driver_errors):
-                if not connection.closed and not connection.invalidated:
-                    connection.info.pop(CURRENT, None)
                 connection.close()
 
     def run(self, work: Callable[[Transaction], T], *, write: bool = True) -> T:
@@ -189,8 +186,6 @@ class Database:
     def enlist(self, connection: Connection) -> Transaction:
         """A connection as a transaction: one that was handed out here, or the caller's own, which only it ends."""
         from sqlalchemy import Connection
-
-        from queue_pipeline.transport.database.engine import transaction_on
 
         if not isinstance(connection, Connection):
             raise ConfigurationError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.addressing import ClaimTables, QueueTable
     from queue_pipeline.transport.database.transaction import Transaction
 
-_LOOKS_BOUND = re.compile(r"%\([^)]+\)s|__\[POSTCOMPILE_")
-"""What SQLAlchemy takes for a value, also inside the quotes of a name."""
 NEVER_EXPIRES = -1
 """Milliseconds that mean "no expiry" in a bound row. Not NULL: ODBC drivers have to ask the server for the
 type of a NULL parameter, which costs a round trip and, on one server, earlier work of the transaction."""
@@ -118,7 +115,7 @@ class Dialect(ABC):
     def take_in_place(
         self, transaction: Transaction, tables: ClaimTables, order: str, claim_id: str, bounds: Bounds, lease: int
     ) -> int:
-        """Claim messages of an NGinn queue where they are, for so many milliseconds; returns how many.
+        """Claim messages of an NGinn queue where they are, for `lease` milliseconds; returns how many.
 
         Several statements of a bounded number of rows, so that row locks do not become a table lock.
         """
@@ -136,7 +133,7 @@ class Dialect(ABC):
         return taken
 
     def extend_in_place(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
-        """Hold the messages of a claim on an NGinn queue for so many milliseconds from now."""
+        """Hold the messages of a claim on an NGinn queue for `lease` milliseconds from now."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
         transaction.execute(self.statement("nginn/claimed.extend", **names), lease=lease, claim_id=claim_id)
 
@@ -190,8 +187,6 @@ class Dialect(ABC):
         check_name(table)
         if not table.strip():
             raise AddressError("a queue's name is empty; give the name of a table")
-        if _LOOKS_BOUND.search(table):
-            raise AddressError(f"queue {table!r}: a name that holds %(…)s or __[POSTCOMPILE_ is read as a value")
 
     def qualify(self, address: QueueAddress) -> str:
         """The table's quoted name with all the parts that the address has."""
@@ -222,7 +217,7 @@ class Dialect(ABC):
         """A statement of `sql/` with its identifiers filled in.
 
         A table under `queue` fills `{queue}` (the qualified name), `{queue_text}` (the same as a string
-        literal) and `{queue_name}` (the bare table name as a string literal); text is put in as it is and must
+        literal) and `{queue_name}` (the bare table name as a string literal); text is put in unchanged and must
         already be quoted.
         """
         filled: dict[str, str] = {}

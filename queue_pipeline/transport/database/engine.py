@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event
+from sqlalchemy import URL, Engine, Pool, create_engine, event
 from sqlalchemy.dialects import registry
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
@@ -18,7 +18,7 @@ from queue_pipeline.transport.database.faults import Fault, driver_message
 from queue_pipeline.transport.database.odbc_drivers import with_driver
 from queue_pipeline.transport.database.postgresql import KEEP_ALIVE
 from queue_pipeline.transport.database.setting import secrets, shown
-from queue_pipeline.transport.database.transaction import BATCH, Transaction
+from queue_pipeline.transport.database.transaction import BATCH, transaction_on
 from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, DriverMissingError
 from queue_pipeline.transport.private_files import make_private_file, make_private_folder
 
@@ -32,7 +32,6 @@ BUSY_TIMEOUT_SECONDS = 30.0
 NEEDED_LEVEL = "READ COMMITTED"
 AUTOCOMMIT = "AUTOCOMMIT"
 _UNKNOWN = "an unknown level"
-CURRENT = "queue_pipeline.transaction"
 _STARTED = "queue_pipeline.session"
 _CONNECT_OPTIONS: dict[str, dict[str, Any]] = {
     "sqlite": {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
@@ -134,18 +133,6 @@ def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -
             event.listen(engine, "do_execute", run_batch)
 
 
-def transaction_on(connection: Connection) -> Transaction | None:
-    """The transaction of ours that was begun on a connection, if there is one."""
-    if connection.closed or connection.invalidated:
-        return None
-    try:
-        current: Transaction | None = connection.info.get(CURRENT)
-    except NotImplementedError:
-        # SQLAlchemy asks a new server about itself on a connection of its own, which has no such thing.
-        return None
-    return current if current is not None and current.connection is connection else None
-
-
 def isolation_level(engine: Engine, connection: Any) -> Any:
     """The level that a driver's connection is at."""
     if engine.dialect.detect_autocommit_setting(connection):
@@ -160,7 +147,7 @@ def isolation_level(engine: Engine, connection: Any) -> Any:
 
 
 def _make_file(dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> None:
-    """Messages are nobody else's: SQLite gives its log the mode of the database."""
+    """Only the owner may read messages: SQLite gives its log the mode of the database."""
     path = Path(arguments[0])
     try:
         make_private_folder(path.parent)

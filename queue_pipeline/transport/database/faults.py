@@ -69,10 +69,10 @@ def native_number(error: BaseException) -> int | None:
 
 def _words(error: BaseException) -> str:
     """The text of a driver's error: pyodbc puts the SQLSTATE first, except in errors of its own."""
-    told = getattr(error, "diag", None)
-    if told is not None and told.message_primary:
+    diag = getattr(error, "diag", None)
+    if diag is not None and diag.message_primary:
         # psycopg's, whose text also draws the statement.
-        return f"{told.message_primary} DETAIL: {told.message_detail}" if told.message_detail else told.message_primary
+        return f"{diag.message_primary} DETAIL: {diag.message_detail}" if diag.message_detail else diag.message_primary
     if not error.args:
         return str(error)
     texts = [str(argument) for argument in error.args]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = {
     # Deadlock, a read that data moved under; locks, memory and workers that a busy server lacks for a moment; a
-    # snapshot that somebody else changed.
+    # snapshot that another session changed.
     Fault.VICTIM: (1205, 601, 1204, 701, 8645, 8651, 3960),
     Fault.LOCKED: (1222,),
     # Azure's throttling and failover; a replica that is no longer primary; a connection that was killed or broke.

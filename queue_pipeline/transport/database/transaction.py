@@ -126,6 +126,14 @@ class Transaction:
 BATCH = "queue_pipeline_batch"
 """Marks our statements, which may be several in one."""
 _OPTIONS = {"preserve_rowcount": True, BATCH: True}
+CURRENT = "queue_pipeline_transaction"
+"""The execution option of a connection that holds the transaction which `Database.transaction` began on it."""
+
+
+def transaction_on(connection: Connection) -> Transaction | None:
+    """The transaction of ours that was begun on a connection, if there is one."""
+    current: Transaction | None = connection.get_execution_options().get(CURRENT)
+    return current
 
 
 def _read(cursor: Any) -> tuple[list[Any], int]:

@@ -34,7 +34,7 @@ class ControlMessages:
         self._subscriptions = subscriptions
 
     def handle(self, transaction: Transaction, queue: QueueTable, row: StoredRow) -> str | None:
-        """See to one message; returns what is wrong with it, if it cannot be seen to."""
+        """Handle one message; returns what is wrong with it, if it cannot be handled."""
         try:
             body = json.loads(row.text or "")
             kind = CONTROL_TYPES[type_of(row.text) or ""]
@@ -55,7 +55,7 @@ class ControlMessages:
         lifetime = wire.parse_time_span(str(body.get("SubscriptionTime") or "00:00:00"))
         if lifetime > timedelta(seconds=LONGEST_WAIT):
             raise ValueError(f"a subscription for {lifetime} is longer than ten years; ask for 0, which is for ever")
-        # Before it is kept: a message for somebody who cannot be sent anything would fail for all subscribers.
+        # Before it is kept: a message for an endpoint that cannot be sent anything would fail for all subscribers.
         self._reach(transaction, subscriber)
         if lifetime <= timedelta(0):
             self._subscriptions.add(transaction, queue.canonical, subscriber, message_type, None)

@@ -1,7 +1,7 @@
 """Claims on NGinn queues: messages stay where they are, in subqueue R, and come back when a lease is over.
 
 `<queue>.Claimed` notes which messages are in whose claim, and when their lease ends. A message is its claim's as long
-as its retry time is that very moment: whoever else takes it afterwards changes it, .NET processes included.
+as its retry time is that very moment: any other process that takes it afterwards changes it, .NET ones included.
 """
 
 from __future__ import annotations
@@ -54,21 +54,6 @@ class InPlaceClaims:
         self._incoming = incoming
         self.send_on = incoming.send_on
 
-    def claim(
-        self,
-        transaction: Transaction,
-        tables: ClaimTables,
-        owner: str,
-        bounds: Bounds,
-        lease: int,
-        leaving: Leaving,
-    ) -> Claim | None:
-        """The next batch: what is left of one that nobody holds any more, else messages that are ready."""
-        while (old := self._store.take_over(transaction, tables, owner, bounds, lease)) is not None:
-            if (kept := self.keep(transaction, tables, old, lease)) is not None:
-                return kept
-        return self._take_new(transaction, tables, owner, bounds, lease, leaving)
-
     def keep(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
         """Hold what is still a claim's for longer, and forget the rest; None if nothing is left."""
         kept: Claim | None = claim
@@ -79,7 +64,7 @@ class InPlaceClaims:
         return kept
 
     def extend(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
-        """Hold a claim's messages for so many milliseconds from now."""
+        """Hold a claim's messages for `lease` milliseconds from now."""
         self._database.dialect.extend_in_place(transaction, tables, claim_id, lease)
 
     def complete(
@@ -98,7 +83,7 @@ class InPlaceClaims:
     def complete_rows(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
         """What is in a claim is processed, and in it no more."""
         command, parts = (self._store.statement(tables, name) for name in ("complete", "parts"))
-        # In parts: so many row locks of one statement would become a lock of the table on SQL Server.
+        # In parts: the row locks of a single statement would become a lock of the table on SQL Server.
         bounds = {"messages": self._database.dialect.rows_per_take, "bytes": DEFAULT_MAX_BYTES}
         for first, last, messages, _ in transaction.rows(parts, claim_id=claim.claim_id, **bounds):
             if transaction.count(command, claim_id=claim.claim_id, first=first, last=last) != messages:
@@ -172,7 +157,7 @@ class InPlaceClaims:
             transaction.execute(separate, new_claim_id=part, claim_id=claim.claim_id, first=first, last=last)
         self.complete_rows(transaction, tables, replace(claim, claim_id=part))
 
-    def _take_new(
+    def take_new(
         self,
         transaction: Transaction,
         tables: ClaimTables,
@@ -181,6 +166,7 @@ class InPlaceClaims:
         lease: int,
         leaving: Leaving,
     ) -> Claim | None:
+        """A claim of messages that are ready; None if there are none."""
         claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
         dialect = self._database.dialect
         fail, postpone, drop = (

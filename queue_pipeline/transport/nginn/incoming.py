@@ -1,4 +1,4 @@
-"""What every reader of an NGinn queue does with messages before anybody works on them."""
+"""What every reader of an NGinn queue does with messages before they are worked on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Incoming:
-    """What every reader of an NGinn queue does with messages before anybody works on them."""
+    """What every reader of an NGinn queue does with messages before they are worked on."""
 
     def __init__(self, database: Database, book: AddressBook, control: ControlMessages, sequences: Sequences) -> None:
         self._database = database
@@ -57,7 +57,7 @@ class Incoming:
         refuse: Callable[[int, str], object],
         postpone: Callable[[int], object],
     ) -> Sorted:
-        """See to all that is not to be worked on; what is left in `kept` is.
+        """Handle all that is not to be worked on; what is left in `kept` is.
 
         `leaving` gets the rows that write to other queues, which may refuse that; see `send_on`.
         """
@@ -78,11 +78,11 @@ class Incoming:
         for row, problem in found.refused:
             refuse(row, storable(problem, LONGEST_ERROR))
         causes = ("unreadable" if at < unreadable else "not sent on" for at in range(len(found.refused)))
-        told = (
+        refusals = (
             Refusal(str(row), cause, problem.removeprefix("unreadable: "))
             for (row, problem), cause in zip(found.refused, causes, strict=True)
         )
-        for line in few_of_each(told):
+        for line in few_of_each(refusals):
             logger.error("queue %s: moved to its failed ones: %s", queue, line)
         done(finished)
         if self._book.nginn.sequences and found.in_sequence:
@@ -93,7 +93,7 @@ class Incoming:
         return found
 
     def send_on(self, queue: QueueTable, rows: Sequence[int]) -> int:
-        """See to rows that write to other queues, each in a transaction of its own; returns how many were sent on.
+        """Handle rows that write to other queues, each in a transaction of its own; returns how many were sent on.
 
         One whose destination refuses it has failed.
         """
@@ -129,7 +129,7 @@ class Incoming:
         return lambda row: transaction.count(command, row_version=row)
 
     def _forward(self, transaction: Transaction, message: StoredRow) -> str | None:
-        """Send a message on to the queue that it is for, as it is; returns why that cannot be done."""
+        """Send a message on to the queue that it is for, unchanged; returns why that cannot be done."""
         dialect = self._database.dialect
         try:
             table = self._book.resolve(message.to_endpoint)

@@ -63,7 +63,7 @@ class NGinnQueues:
 
     @functools.cached_property
     def incoming(self) -> Incoming:
-        """What happens to messages before anybody works on them."""
+        """What happens to messages before they are worked on."""
         control = ControlMessages(self._book, self._sender, self.subscriptions)
         return Incoming(self._database, self._book, control, Sequences(self._database, self._book))
 
@@ -115,7 +115,7 @@ class NGinnQueues:
         rows = self._database.run(lambda own: own.rows(command, schema=here.schema or ""), write=False)
         found: list[QueueTable] = []
         for (name,) in rows:
-            # A table that no endpoint can name is nobody's queue, whatever its shape.
+            # A table that no endpoint can name is no queue, whatever its shape.
             with contextlib.suppress(AddressError):
                 found.append(self._book.resolve(f"sql://{aliases[0]}/{name}"))
         return found

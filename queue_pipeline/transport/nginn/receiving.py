@@ -72,13 +72,13 @@ class NGinnReceiver:
     def attempts(self, queue: QueueTable, messages: list[ReceivedMessage]) -> Iterator[None]:
         """Count a failed attempt of messages if their work fails, once it was rolled back.
 
-        Between the two somebody else may take one of them; then that attempt counts.
+        Between the two another reader may take one of them; then that attempt counts.
         """
         try:
             yield
         except Exception as error:
-            told = storable(_told(error), LONGEST_ERROR)
-            marks = [self.mark(message, told) for message in messages]
+            text = storable(_text_of(error), LONGEST_ERROR)
+            marks = [self.mark(message, text) for message in messages]
             try:
                 self._database.run(lambda own: self.fail(own, queue, marks))
             except Exception as trouble:
@@ -95,7 +95,7 @@ class NGinnReceiver:
         return round(waits[retry_count] * 1000) if retry_count < len(waits) else None
 
     def fail(self, transaction: Transaction, queue: QueueTable, marks: list[Mark]) -> int:
-        """Mark messages as the reference does, unless somebody has processed them meanwhile; returns how many."""
+        """Mark messages as the reference does, unless another reader has processed them meanwhile; returns how many."""
         retry, fail = self._statement("row_retry", queue), self._statement("row_fail", queue)
         marked = 0
         for row, error, milliseconds in marks:
@@ -116,12 +116,12 @@ class NGinnReceiver:
         return self._database.dialect.statement(f"nginn/queue.{name}", queue=queue)
 
 
-def _told(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     try:
         return "".join(traceback.format_exception(error))
     except Exception as problem:
         # An exception that raises where it is looked at.
-        return f"{type(error).__name__}: (it cannot be told: {type(problem).__name__})"
+        return f"{type(error).__name__}: (its text cannot be made: {type(problem).__name__})"
 
 
 def _retry_count(message: ReceivedMessage) -> int:

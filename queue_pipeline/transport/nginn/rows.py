@@ -29,7 +29,7 @@ LONGEST_CORRELATION = 100
 LONGEST_UNIQUE = 40
 _NAMESPACE = uuid.UUID("6f6e2d6c-5b1b-5f0a-9c6e-0d1f6b7a4c21")
 
-# What a column or nobody keeps: a reader fills these in, and one that finds them in the headers is confused.
+# What a column keeps, or nothing does: a reader fills these in, and one that finds them in the headers is confused.
 _NOT_WRITTEN = {
     wire.NGINN_RETRY_COUNT,
     wire.NGINN_DELIVER_AT,
@@ -45,7 +45,7 @@ _KEPT = (wire.CONVERSATION_ID, wire.RELATED_TO)
 
 
 class StoredRow(NamedTuple):
-    """A row as `claim_read.sql` and its like return it."""
+    """A row as section `claimed.read` and its like return it."""
 
     id: int
     unique_id: str | None
@@ -98,7 +98,7 @@ def _columns(row: Row, headers: dict[str, str], body: str, table: QueueTable, se
 
 
 def _is_own(name: str) -> bool:
-    """Whether a header travels as it is: those of programs do, and the two that tell what a message came from."""
+    """Whether a header is written unchanged: those of programs do, and the two that tell what a message came from."""
     return name in _KEPT or not name.startswith(wire.RESERVED_PREFIXES)
 
 

@@ -128,7 +128,7 @@ class Sequences:
             known = dict(state.waiting)
             _, later = state.admit(own)
             waiting += later
-            # Also what no longer waits: making it ready later would take it from whoever works on it.
+            # Also what no longer waits: making it ready later would take it from the process that works on it.
             if state.waiting != known:
                 self._keep(transaction, state)
         return waiting
@@ -152,7 +152,7 @@ class Sequences:
         return out_of_turn
 
     def _states(self, transaction: Transaction, messages: Sequence[Numbered]) -> Iterable[tuple[State, list[Numbered]]]:
-        """The state of each sequence, locked, always in one order, so that nobody waits for each other in a ring."""
+        """The state of each sequence, locked, always in one order, so that no two processes wait for each other."""
         for sequence in sorted({one.sequence for one in messages}):
             fresh = State(sequence).text()
             rows = transaction.rows(self._statement("sequence_open"), state=fresh, sequence=sequence)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, validation_text
 from queue_pipeline.transport.nginn.endpoint import is_endpoint, parse_endpoint
 
 VARIABLE = "QUEUE_PIPELINE_NGINN"
@@ -112,11 +112,7 @@ def nginn_settings(given: object) -> NGinnSettings:
     try:
         return NGinnSettings.model_validate(given)
     except ValidationError as error:
-        told = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'settings'}: {one['msg'].removeprefix('Value error, ')}"
-            for one in error.errors()
-        )
-        raise ConfigurationError(f"the settings of NGinn queues cannot be used: {told}") from None
+        raise ConfigurationError(f"the settings of NGinn queues cannot be used: {validation_text(error)}") from None
 
 
 def default_nginn_settings() -> NGinnSettings:

@@ -1,4 +1,4 @@
-"""What is to be done with a message before anybody works on it: nothing, mostly."""
+"""What is to be done with a message before it is worked on: nothing, mostly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from queue_pipeline.transport.nginn.text import decode_headers, type_of
 
 
 class Looked(NamedTuple):
-    """What of a row decides: `claim_sort.sql` returns these."""
+    """What of a row decides: section `claimed.sort` returns these."""
 
     id: int
     to_endpoint: str
@@ -39,7 +39,7 @@ class Sorted:
 
 
 def sort_rows(rows: Iterable[Looked], queue: QueueTable, book: AddressBook | None) -> Sorted:
-    """Tell messages to work on from those that expired, cannot be read, are for somebody else or for the bus itself."""
+    """Separate messages to work on from those that expired, cannot be read, are for another queue or the bus itself."""
     found = Sorted()
     for row in rows:
         try:

@@ -24,7 +24,7 @@ from queue_pipeline.transport.subscriptions import KnownSubscribers
 NAMESPACE: Final = "NGinnBPM.MessageBus.Messages"
 ASSEMBLY: Final = "NGinnBPM.MessageBus"
 EVERYTHING: Final = "System.Object"
-"""The base of all types: whoever subscribed to it gets everything."""
+"""The base of all types: an endpoint that subscribed to it gets everything."""
 LONGEST_ENDPOINT = 200
 LONGEST_TYPE = 300
 
@@ -82,7 +82,7 @@ class NGinnSubscriptions:
         )
 
     def subscribe(self, publisher: str, subscriber: str, message_type: str) -> None:
-        """Ask a publisher for a type of message; it is sent once the publisher has seen to that."""
+        """Ask a publisher for a type of message; it is sent once the publisher has processed the request."""
         _check(publisher, subscriber, message_type)
         self._sender.send(publisher, self.request(subscriber, message_type))
 

@@ -47,7 +47,7 @@ def test_a_queue_has_the_columns_of_the_reference_in_its_order(bus):
 
 def test_the_columns_are_as_wide_as_those_of_the_reference(bus):
     if bus.backend.name == "sqlite":
-        pytest.skip("SQLite has no widths")
+        pytest.skip("needs columns of a limited width, which SQLite does not have")
     widths = {column[0]: column[3] for column in columns(bus, "Orders") if column[0] in COLUMNS[1:4] + COLUMNS[9:11]}
     assert widths == {
         "from_endpoint": 50,
@@ -187,7 +187,7 @@ def test_the_audit_finds_a_missing_index_and_its_statement_mends_it(bus):
     (finding,) = bus.transport.audit_indexes(ORDERS, BILLING)
     assert (finding.queue, finding.code) == (ORDERS, "missing_subqueue_index")
     assert INDEX in str(finding)
-    bus.execute(finding.mend)
+    bus.execute(finding.fix)
     assert bus.transport.audit_indexes(ORDERS, BILLING) == []
 
 

@@ -70,9 +70,9 @@ def test_a_message_that_a_peer_took_is_not_read_for_the_whole_claim(bus, claims)
 
 
 def test_messages_with_negative_ids_are_claimed_read_split_and_completed(bus, claims):
-    bus.send(4)
     if bus.backend.name == "sqlserver":
-        pytest.skip("an identity column cannot be updated there")
+        pytest.skip("needs numbers that can be changed; SQL Server updates no identity column")
+    bus.send(4)
     bus.execute(f"UPDATE {bus.table(ORDERS)} SET id = id - 103")
     claim = bus.transport.claim(ORDERS, "me", 10)
     assert (claim.messages, claim.first_row_version) == (4, -102)

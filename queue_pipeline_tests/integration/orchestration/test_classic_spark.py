@@ -15,7 +15,6 @@ from queue_pipeline_tests.support.cluster_run import cluster_run
 COMMAND = [str(Path(sys.executable).with_name("dagster")), "job", "execute", "-m", "queue_pipeline.definitions"]
 
 
-@pytest.mark.slow
 def test_a_classic_session_processes_the_same_orders(sqlite, tmp_path):
     transport = sqlite.transport()
     shop.install(transport)

@@ -1,20 +1,13 @@
-"""Due messages are moved by the ticks of a peek sensor that is on, on an instance that knows which sensors are."""
+"""Due messages are moved by the ticks of the peek sensor, and not by a preview of it."""
 
 from datetime import timedelta
 
-import dagster as dg
 import pytest
-from dagster._core.scheduler.instigation import InstigatorStatus
 
+from queue_pipeline.orchestration.code_server import CodeServer
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines
-from queue_pipeline_tests.support.in_process import switch, ticked, told
-
-
-@pytest.fixture
-def instance(tmp_path):
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        yield instance
+from queue_pipeline_tests.support.in_process import skip_reason, ticked
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +30,7 @@ def has_moved(transport):
     return transport.status("orders")[0].delayed == 0
 
 
-def test_a_tick_of_a_sensor_that_is_on_moves_what_is_due(backend, queues, instance):
-    switch(instance, InstigatorStatus.RUNNING)
+def test_a_tick_moves_what_is_due(backend, queues, instance):
     late(queues)
     ticked(backend, instance)
     assert has_moved(queues)
@@ -50,7 +42,6 @@ def test_a_message_that_becomes_due_during_a_tick_is_moved_in_time(sqlite, trans
     """Also while the peeks are seconds apart."""
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "1.5")
     transport.send("orders", new_message("soon", delay=timedelta(seconds=0.7)))
-    switch(instance, InstigatorStatus.RUNNING)
     ticked(sqlite, instance, peek_delay=10)
     assert has_moved(transport)
 
@@ -60,7 +51,6 @@ def test_a_tick_that_starts_a_run_moves_what_is_due_in_the_queues_of_others(sqli
     late(transport)
     transport.install("returns")
     transport.send("returns", new_message("waits"))
-    switch(instance, InstigatorStatus.RUNNING)
     both = [pipelines.declare(), pipelines.declare(name="returns", input_queue="returns")]
     assert [one.job_name for one in ticked(sqlite, instance, declared=both).run_requests] == ["returns_pipeline"]
     assert has_moved(transport)
@@ -69,62 +59,32 @@ def test_a_tick_that_starts_a_run_moves_what_is_due_in_the_queues_of_others(sqli
 def test_due_messages_of_a_paused_pipeline_move_and_wait(sqlite, transport, instance):
     transport.pauses.pause("orders", "me")
     late(transport)
-    switch(instance, InstigatorStatus.RUNNING)
-    assert told(ticked(sqlite, instance)) == "orders is paused"
+    assert skip_reason(ticked(sqlite, instance)) == "orders is paused"
     assert transport.peek("orders") == 1
-    assert told(ticked(sqlite, instance)) == "orders is paused"
+    assert skip_reason(ticked(sqlite, instance)) == "orders is paused"
 
 
 def test_the_mover_knows_the_error_queue_of_each_pipeline(sqlite, transport, instance):
     transport.install(plain_queues=["nowhere", "failed orders"])
     late(transport, "nowhere")
     sqlite.sql(transport, "DROP TABLE nowhere")
-    switch(instance, InstigatorStatus.RUNNING)
     ticked(sqlite, instance, error_queue="failed orders")
     assert transport.peek("failed orders") == 1
 
 
-@pytest.mark.parametrize("status", [None, InstigatorStatus.STOPPED, InstigatorStatus.DECLARED_IN_CODE])
-def test_trying_a_sensor_that_is_off_moves_nothing(sqlite, transport, instance, status):
-    """The UI evaluates a sensor for anyone who wants to see what it would do."""
+def test_a_preview_moves_nothing_and_does_not_loop(sqlite, transport, instance, monkeypatch):
+    """The UI evaluates a sensor for a person who wants to see what it would do, also one that is off."""
+    monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "40")
     late(transport)
-    if status is not None:
-        switch(instance, status)
-    ticked(sqlite, instance)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CodeServer, "sleep", lambda *_: pytest.fail("it waits"))
+        assert skip_reason(ticked(sqlite, instance, preview=True)) == "orders: nothing waits"
     assert not has_moved(transport)
-
-
-def test_an_instance_that_keeps_no_sensors_has_none_that_is_on(sqlite, transport):
-    late(transport)
-    with dg.DagsterInstance.ephemeral() as instance:
-        assert told(ticked(sqlite, instance)) == "orders: nothing waits"
-    assert not has_moved(transport)
-
-
-def test_a_sensor_that_the_code_switches_on_is_on_until_somebody_stops_it(sqlite, transport, instance):
-    late(transport)
-    switch(instance, InstigatorStatus.STOPPED)
-    ticked(sqlite, instance, autostart=True)
-    assert not has_moved(transport)
-    switch(instance, InstigatorStatus.DECLARED_IN_CODE)
-    ticked(sqlite, instance, autostart=True)
-    assert has_moved(transport)
-
-
-def test_a_sensor_of_the_same_name_in_another_place_does_not_count(sqlite, transport, instance):
-    late(transport)
-    switch(instance, InstigatorStatus.RUNNING, repository="another")
-    ticked(sqlite, instance, repository="__repository__")
-    assert not has_moved(transport)
-    switch(instance, InstigatorStatus.RUNNING)
-    ticked(sqlite, instance, repository="__repository__")
-    assert has_moved(transport)
 
 
 def test_a_tick_that_peeks_once_moves_nothing(sqlite, transport, instance, monkeypatch):
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0")
     late(transport)
-    switch(instance, InstigatorStatus.RUNNING)
     ticked(sqlite, instance)
     assert not has_moved(transport)
 
@@ -132,8 +92,7 @@ def test_a_tick_that_peeks_once_moves_nothing(sqlite, transport, instance, monke
 def test_trouble_of_the_mover_is_reported_by_the_tick_and_outlived(sqlite, transport, instance):
     table = transport.book.sibling(transport.resolve("orders"), "Delayed").qualified
     sqlite.sql(transport, f"ALTER TABLE {table} RENAME COLUMN Due TO Never")
-    switch(instance, InstigatorStatus.RUNNING)
-    assert told(ticked(sqlite, instance)).startswith("orders: nothing waits; delayed messages do not move: ")
+    assert skip_reason(ticked(sqlite, instance)).startswith("orders: nothing waits; delayed messages do not move: ")
     sqlite.sql(transport, f"ALTER TABLE {table} RENAME COLUMN Never TO Due")
     late(transport)
     ticked(sqlite, instance)

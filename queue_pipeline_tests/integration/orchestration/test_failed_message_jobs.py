@@ -117,13 +117,13 @@ def test_no_pipeline_can_have_the_name_of_a_job_or_op(name):
         build_definitions([pipelines.declare(name=name)], autostart=False)
 
 
-def test_a_retry_tells_which_runs_may_take_the_messages(backend, failed, instance):
+def test_a_retry_lists_which_runs_may_take_the_messages(backend, failed, instance):
     orders = failed.resolve("orders")
     for owner in ("run old", "run new"):
         failed.receivers.take(orders, owner, 1, 2, 300)
     failed.receivers.end(orders, "run old", "other code is deployed")
-    told = execute(backend, instance, "retry_errors", ids=["a"])["receivers"]
-    assert [(each["owner"], each["queue"], each["may_take_them"]) for each in told] == [
+    receivers = execute(backend, instance, "retry_errors", ids=["a"])["receivers"]
+    assert [(each["owner"], each["queue"], each["may_take_them"]) for each in receivers] == [
         ("run new", orders.canonical, "yes"),
         ("run old", orders.canonical, "no: other code is deployed"),
     ]

@@ -1,15 +1,11 @@
 """The jobs beside the pipelines, each executed in this process."""
 
-import uuid
 from datetime import timedelta
 
 import dagster as dg
 
-from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.maintenance import free_claims, move_until_quiet
-from queue_pipeline.transport import OutgoingMessage, new_message
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.orchestration.maintenance import move_until_quiet
+from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.in_process import execute, figures
 from queue_pipeline_tests.support.waiting import eventually
@@ -28,65 +24,6 @@ def test_purging_deletes_what_has_expired_in_every_queue(backend, queues, instan
 def test_purging_passes_over_queues_that_are_not_installed(backend, instance):
     backend.transport().install("orders", plain_queues=["error"])
     assert figures(execute(backend, instance, "purge_expired"), "purge") == {"purged_orders": 0, "purged_error": 0}
-
-
-def a_run(instance, status):
-    @dg.job(name="orders_pipeline")
-    def job():
-        pass
-
-    return instance.create_run_for_job(job, run_id=str(uuid.uuid4()), status=status)
-
-
-def test_claims_of_ended_runs_are_freed_and_no_others(backend, queues, instance):
-    queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(10)])
-    owners = [
-        names.owner(a_run(instance, status).run_id)
-        for status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.STARTED)
-    ]
-    for owner in (*owners, "run of another machine"):
-        queues.claim("orders", owner, 2)
-        queues.receivers.take(queues.resolve("orders"), owner, 1, 9, 300)
-    late = queues.claim("orders", "somebody late", 2, lease_seconds=0.001)
-    eventually(lambda: min(claim.lease_seconds for claim in queues.claims.list()) <= 0)
-    result = execute(backend, instance, "free_claims")
-    assert figures(result, "free") == {"messages": 4, "places": 2, "staged": 0}
-    holders = {claim.owner for claim in queues.claims.list()}
-    assert holders == {None, owners[2], "run of another machine", "somebody late"}
-    queues.claims.renew(late)
-    assert {receiver.owner for receiver in queues.receivers.list()} == {owners[2], "run of another machine"}
-    assert figures(execute(backend, instance, "free_claims"), "free") == {"messages": 0, "places": 0, "staged": 0}
-
-
-def test_a_claim_that_another_run_took_over_since_it_was_listed_is_left_alone(queues):
-    queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(4)])
-    queues.claim("orders", "ended run", 2)
-    queues.claim("orders", "other ended run", 2)
-    living = []
-
-    def has_ended(owner):
-        if not living:
-            living.append(queues.claims.adopt(queues.claims.held_by(owner)[0], "living run"))
-        return True
-
-    (freed,) = free_claims(queues.claims, has_ended, lambda owner: True)
-    assert freed.owner == "other ended run"
-    assert queues.claims.held_by("living run") == living
-    queues.claims.complete(*living, read=queues.claims.messages(*living).read)
-
-
-def test_what_was_staged_for_a_claim_that_is_no_more_is_swept(backend, queues, instance):
-    queues.install("billing")
-    queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(2)])
-    kept, gone = (queues.claim("orders", "me", 1) for _ in range(2))
-    result = ReadyMessages("billing", False, ["1"], [NEVER_EXPIRES], ["{}"], [b""])
-    for claim in (kept, gone):
-        staged = queues.outbox.stage(claim, "job.0.1", [result])
-    claims = queues.book.own("QueueClaims").qualified
-    column = "claim_id" if backend.name == "postgresql" else "ClaimId"
-    backend.sql(queues, f"DELETE FROM {claims} WHERE {column} = ?", (gone.claim_id,))
-    assert figures(execute(backend, instance, "free_claims"), "free") == {"messages": 0, "places": 0, "staged": 1}
-    assert queues.claims.complete(kept, staged=staged, read=None) == 1
 
 
 def test_due_messages_are_moved_and_later_ones_are_left(backend, queues, instance):
@@ -195,10 +132,10 @@ def test_a_missing_index_is_a_warning_that_carries_the_statement_which_mends_it(
     check = checks(result)["orders"]
     assert not check.passed
     assert check.severity is dg.AssetCheckSeverity.WARN
-    assert "CREATE INDEX" in check.metadata["mend"].value.upper()
+    assert "CREATE INDEX" in check.metadata["fix"].value.upper()
     assert check.metadata["findings"].value == len(check.metadata["details"].records) >= 1
-    (mend,) = [record.data["mend"] for record in check.metadata["details"].records]
-    backend.sql(queues, mend)
+    (fix,) = [record.data["fix"] for record in check.metadata["details"].records]
+    backend.sql(queues, fix)
     assert checks(execute(backend, instance, "audit_indexes"))["orders"].passed
 
 

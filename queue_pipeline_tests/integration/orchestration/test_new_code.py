@@ -8,28 +8,21 @@ import uuid
 
 import dagster as dg
 import pytest
-from dagster._core.scheduler.instigation import InstigatorStatus
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions, project_code
 from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
+from queue_pipeline.orchestration.run_upkeep import Deployment
 from queue_pipeline.orchestration.surroundings import DagsterSurroundings
 from queue_pipeline.processing import source_code
 from queue_pipeline.processing.source_code import SourceCode
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline_tests.support import pipelines
-from queue_pipeline_tests.support.in_process import switch, ticked, told
+from queue_pipeline_tests.support.in_process import skip_reason, ticked
 
 STATUS = dg.DagsterRunStatus
 LONG_AGO = 1_700_000_000
-
-
-@pytest.fixture
-def with_sensors(tmp_path):
-    """An instance that knows which sensors are on."""
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        yield instance
 
 
 @pytest.fixture
@@ -59,7 +52,7 @@ def look(queues, instance, code):
 
 
 def surroundings(queues, instance, code):
-    return DagsterSurroundings(instance, queues, code, DueMover([]))
+    return DagsterSurroundings(Deployment(instance, queues), code, DueMover([]))
 
 
 def start_run(instance, transport, code=None, places=1, status=STATUS.STARTED, slots=2):
@@ -82,7 +75,7 @@ def receivers(queues, instance, code):
     return world.runs(pipelines.declare(max_concurrency=4)).receivers
 
 
-def test_a_run_of_other_code_is_told_to_end_and_others_are_not(queues, instance, look, code):
+def test_a_run_of_other_code_is_asked_to_end_and_others_are_not(queues, instance, look, code):
     old = start_run(instance, queues, "old")
     new, by_hand = start_run(instance, queues, code.fingerprint), start_run(instance, queues)
     queues.receivers.take(queues.resolve("orders"), "run of another Dagster", 1, 64, 300)
@@ -103,24 +96,23 @@ def test_a_code_server_whose_own_files_changed_ends_no_run(queues, instance, loo
     assert list(ending(queues).values()) == [None]
 
 
-def test_a_tick_ends_runs_of_other_code_while_nothing_waits(sqlite, with_sensors, monkeypatch):
+def test_a_tick_ends_runs_of_other_code_while_nothing_waits(sqlite, instance, monkeypatch):
     queues = sqlite.transport()
     queues.install("orders", plain_queues=["billing", "error"])
     monkeypatch.setenv("QUEUE_PIPELINE_WATCH_CODE", "1")
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0.1")
-    old = start_run(with_sensors, queues, "old")
-    switch(with_sensors, InstigatorStatus.RUNNING)
-    assert told(ticked(sqlite, with_sensors)) == "orders: nothing waits"
+    old = start_run(instance, queues, "old")
+    assert skip_reason(ticked(sqlite, instance)) == "orders: nothing waits"
     assert ending(queues) == {old.run_id: "other code is deployed"}
 
 
-def test_a_tick_of_a_sensor_that_is_off_ends_nothing(sqlite, with_sensors, monkeypatch):
+def test_a_preview_ends_nothing(sqlite, instance, monkeypatch):
     queues = sqlite.transport()
     queues.install("orders", plain_queues=["billing", "error"])
     monkeypatch.setenv("QUEUE_PIPELINE_WATCH_CODE", "1")
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0.1")
-    start_run(with_sensors, queues, "old")
-    ticked(sqlite, with_sensors)
+    start_run(instance, queues, "old")
+    ticked(sqlite, instance, preview=True)
     assert list(ending(queues).values()) == [None]
 
 
@@ -135,7 +127,7 @@ def test_a_new_run_is_requested_while_one_of_old_code_finishes_its_last_batch(ba
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0")
     queues.send("orders", [new_message("1")])
     run = start_run(instance, queues, places=1)
-    assert told(ticked(backend, instance)) == "orders: 1 messages wait, 2 receivers at work"
+    assert skip_reason(ticked(backend, instance)) == "orders: 1 messages wait, 2 receivers at work"
     queues.receivers.end(queues.resolve("orders"), names.owner(run.run_id), "the code changed: shop.prices")
     (request,) = ticked(backend, instance).run_requests
     assert request.tags[names.SLOTS_TAG] == "1", "the other of the two places"
@@ -156,6 +148,20 @@ def test_failures_of_former_code_are_forgotten(queues, instance, code, prices):
     later = time.time() + 1
     os.utime(prices, (later, later))
     assert failed() == 0
+
+
+def test_a_run_that_a_deployment_ends_is_no_failure(queues, instance, code):
+    """It was created before the new server loaded its code, and is reported as failed after that."""
+
+    def failed():
+        return surroundings(queues, instance, code).runs(pipelines.declare()).failed_in_a_row
+
+    interrupted = start_run(instance, queues, places=0)
+    code.loaded_at = time.time()
+    instance.report_run_failed(interrupted)
+    assert failed() == 0
+    instance.report_run_failed(start_run(instance, queues, places=0))
+    assert failed() == 1
 
 
 def test_runs_are_tagged_with_the_code_of_the_server_that_defined_them(sqlite, monkeypatch):

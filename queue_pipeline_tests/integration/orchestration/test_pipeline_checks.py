@@ -85,14 +85,20 @@ def test_messages_that_expired_unseen_warn(backend, queues):
     assert "5 messages of orders expired before anybody took them" in dropped.description
 
 
-def test_the_job_makes_all_checks_of_all_pipelines(backend, queues, instance):
-    fail(queues, 1)
+def executed(backend, instance):
+    """The checks of a pipeline by name, as a person executes them on the page of its asset."""
+    by_hand = dg.define_asset_job("by_hand", dg.AssetSelection.checks_for_assets("orders"))
     definitions = dg.Definitions.merge(
         build_definitions([pipelines.declare()], autostart=False),
-        dg.Definitions(resources=pipelines.resources(backend)),
+        dg.Definitions(resources=pipelines.resources(backend), jobs=[by_hand]),
     )
-    result = definitions.resolve_job_def("check_pipelines").execute_in_process(instance=instance)
-    assert {one.check_name: one.passed for one in result.get_asset_check_evaluations()} == {
+    result = definitions.resolve_job_def("by_hand").execute_in_process(instance=instance)
+    return {one.check_name: one for one in result.get_asset_check_evaluations()}
+
+
+def test_all_checks_of_a_pipeline_can_be_executed_by_hand(backend, queues, instance):
+    fail(queues, 1)
+    assert {name: one.passed for name, one in executed(backend, instance).items()} == {
         ERRORS: False,
         AGE: True,
         EXPIRED: True,
@@ -101,11 +107,6 @@ def test_the_job_makes_all_checks_of_all_pipelines(backend, queues, instance):
 
 def test_a_queue_that_is_not_installed_fails_its_checks_with_the_next_step(backend, instance):
     backend.transport().install("other")
-    definitions = dg.Definitions.merge(
-        build_definitions([pipelines.declare()], autostart=False),
-        dg.Definitions(resources=pipelines.resources(backend)),
-    )
-    result = definitions.resolve_job_def("check_pipelines").execute_in_process(instance=instance)
-    by_name = {one.check_name: one for one in result.get_asset_check_evaluations()}
+    by_name = executed(backend, instance)
     assert not any(one.passed for name, one in by_name.items() if name != ERRORS)
     assert "create it with: queue-pipeline install" in by_name[AGE].description

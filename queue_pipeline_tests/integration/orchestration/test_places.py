@@ -8,6 +8,7 @@ from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.process_identity import this_process
 from queue_pipeline_tests.support import pipelines
 
 NOBODY = SparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"})
@@ -99,3 +100,13 @@ def test_the_step_that_claims_keeps_a_place_for_every_batch_and_no_more(backend,
     monkeypatch.setattr(pipeline_asset, "_held", lambda *arguments: seen.append(held(queues)) or [])
     result = execute(backend, instance, max_concurrency=most)
     assert seen == [{names.owner(result.run_id): 1}]
+
+
+def test_the_step_that_claims_names_the_process_of_a_run_that_has_only_one(sqlite, instance, monkeypatch):
+    """Its places are free at once when that process is killed between the steps."""
+    transport, seen = sqlite.transport(), []
+    transport.install("orders", plain_queues=["billing", "error"])
+    fill(transport, 2)
+    monkeypatch.setattr(pipeline_asset, "_held", lambda *_: seen.extend(transport.receivers.list()) or [])
+    execute(sqlite, instance)
+    assert [one.process for one in seen] == [this_process()]

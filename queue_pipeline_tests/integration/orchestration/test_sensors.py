@@ -11,12 +11,14 @@ from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration import names, queue_observations
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.surroundings import IN_FLIGHT, LAST_BATCH_SECONDS
+from queue_pipeline.orchestration.surroundings import IN_FLIGHT
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.watched_pipelines import pipelines_of
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.in_process import skip_reason
 
 STATUS = dg.DagsterRunStatus
 MODULE = ModuleCodePointer("queue_pipeline.definitions", "defs")
@@ -73,10 +75,6 @@ def requested(result):
     return [(request.job_name, request.tags) for request in result.run_requests or []]
 
 
-def told(result):
-    return result.skip_reason.skip_message if result.skip_reason else None
-
-
 def test_waiting_messages_request_a_run_that_is_counted_by_its_tags(backend, queues, instance):
     fill(queues, 5)
     result = peek(backend, instance)
@@ -87,7 +85,7 @@ def test_waiting_messages_request_a_run_that_is_counted_by_its_tags(backend, que
         )
     ]
     assert result.run_requests[0].run_key is None
-    assert told(result) is None
+    assert skip_reason(result) is None
 
 
 def test_dagster_accepts_what_a_tick_requests(sqlite, instance):
@@ -115,7 +113,7 @@ def test_dagster_accepts_what_a_tick_requests(sqlite, instance):
 
 def test_an_empty_queue_skips_the_tick_and_says_so(backend, queues, instance):
     result = peek(backend, instance)
-    assert (requested(result), told(result)) == ([], "orders: nothing waits")
+    assert (requested(result), skip_reason(result)) == ([], "orders: nothing waits")
 
 
 def test_messages_of_a_batch_that_nobody_holds_wait_too(backend, queues, instance):
@@ -128,7 +126,7 @@ def test_messages_of_a_batch_that_nobody_holds_wait_too(backend, queues, instanc
 def test_messages_that_a_run_holds_do_not_wait(backend, queues, instance):
     fill(queues, 3)
     queues.claim("orders", "run 1", 10)
-    assert told(peek(backend, instance)) == "orders: nothing waits"
+    assert skip_reason(peek(backend, instance)) == "orders: nothing waits"
 
 
 @pytest.mark.parametrize("status", IN_FLIGHT, ids=lambda status: status.value)
@@ -143,7 +141,7 @@ def test_no_run_is_requested_while_as_many_are_in_flight_as_are_allowed(sqlite, 
     add_run(instance, status)
     result = peek(sqlite, instance, declared)
     assert requested(result) == []
-    assert told(result) == "orders: 5 messages wait, 4 receivers at work"
+    assert skip_reason(result) == "orders: 5 messages wait, 4 receivers at work"
 
 
 def occupy(transport, owner, places, most=4):
@@ -155,7 +153,7 @@ def test_what_other_machines_have_in_work_is_counted_and_told(backend, queues, i
     occupy(queues, "run elsewhere", 2, most=2)
     result = peek(backend, instance)
     assert requested(result) == []
-    assert told(result) == "orders: 5 messages wait, 2 receivers at work, 2 of them on other machines"
+    assert skip_reason(result) == "orders: 5 messages wait, 2 receivers at work, 2 of them on other machines"
     queues.receivers.release(queues.resolve("orders"), "run elsewhere", keep=1)
     assert [tags[names.SLOTS_TAG] for _, tags in requested(peek(backend, instance))] == ["1"]
     queues.receivers.release_owner("run elsewhere")
@@ -171,7 +169,7 @@ def test_a_run_and_its_places_are_counted_once(backend, queues, instance):
     occupy(queues, "run elsewhere", 3, most=6)
     result = peek(backend, instance, declared)
     assert requested(result) == []
-    assert told(result) == "orders: 5 messages wait, 6 receivers at work, 3 of them on other machines"
+    assert skip_reason(result) == "orders: 5 messages wait, 6 receivers at work, 3 of them on other machines"
 
 
 def test_a_run_without_the_tag_of_its_pipeline_is_counted_by_its_places(backend, queues, instance):
@@ -181,18 +179,7 @@ def test_a_run_without_the_tag_of_its_pipeline_is_counted_by_its_places(backend,
     occupy(queues, names.owner(run.run_id), 2, most=2)
     result = peek(backend, instance)
     assert requested(result) == []
-    assert told(result) == "orders: 5 messages wait, 2 receivers at work"
-
-
-def test_a_run_that_cannot_be_alive_any_more_is_not_counted(sqlite, instance, monkeypatch):
-    transport = sqlite.transport()
-    transport.install("orders", plain_queues=["billing", "error"])
-    fill(transport)
-    add_run(instance, STATUS.STARTED)
-    assert requested(peek(sqlite, instance)) == []
-    later = time.time() + 3600 + 300 + LAST_BATCH_SECONDS + 1
-    monkeypatch.setattr(time, "time", lambda: later)
-    assert len(requested(peek(sqlite, instance))) == 1
+    assert skip_reason(result) == "orders: 5 messages wait, 2 receivers at work"
 
 
 def test_runs_of_other_pipelines_and_ended_ones_are_not_counted(sqlite, instance):
@@ -214,7 +201,7 @@ def test_a_pipeline_whose_last_runs_failed_waits_before_the_next(sqlite, instanc
         instance.report_run_failed(run)
     result = peek(sqlite, instance)
     assert requested(result) == []
-    assert told(result).startswith("orders: the last 4 runs failed; next try in ")
+    assert skip_reason(result).startswith("orders: the last 4 runs failed; next try in ")
     run = add_run(instance, STATUS.STARTED)
     happened(instance, run, dg.DagsterEventType.PIPELINE_SUCCESS)
     assert len(requested(peek(sqlite, instance))) == 1
@@ -223,13 +210,13 @@ def test_a_pipeline_whose_last_runs_failed_waits_before_the_next(sqlite, instanc
 def test_a_paused_pipeline_is_skipped_until_it_is_resumed(backend, queues, instance):
     fill(queues)
     queues.pauses.pause("orders", "me")
-    assert told(peek(backend, instance)) == "orders is paused"
+    assert skip_reason(peek(backend, instance)) == "orders is paused"
     queues.pauses.resume("orders")
     assert len(requested(peek(backend, instance))) == 1
 
 
 def test_a_missing_queue_is_named_with_the_command_that_installs_it(backend, instance):
-    reason = told(peek(backend, instance))
+    reason = skip_reason(peek(backend, instance))
     assert "orders" in reason
     assert "queue-pipeline install" in reason
 
@@ -237,7 +224,7 @@ def test_a_missing_queue_is_named_with_the_command_that_installs_it(backend, ins
 def test_delayed_messages_are_no_reason_for_a_run_of_their_own(backend, queues, instance):
     queues.send("orders", new_message("late", delay=timedelta(seconds=-5)))
     result = peek(backend, instance)
-    assert (requested(result), told(result)) == ([], "orders: nothing waits")
+    assert (requested(result), skip_reason(result)) == ([], "orders: nothing waits")
 
 
 def observed(result):
@@ -256,7 +243,7 @@ def test_queues_are_observed_and_not_again_before_something_changed(backend, que
     assert observed(peek(backend, instance, cursor=result.cursor)) == {}
 
 
-def test_a_changed_depth_is_observed_after_some_seconds_and_everything_after_a_minute(sqlite, instance):
+def test_a_changed_depth_is_observed_after_a_minute_and_everything_after_an_hour(sqlite, instance):
     transport = sqlite.transport()
     transport.install("orders", plain_queues=["billing", "error"])
     fill(transport, 3)
@@ -268,8 +255,24 @@ def test_a_changed_depth_is_observed_after_some_seconds_and_everything_after_a_m
 
     cursor = peek(sqlite, instance).cursor
     fill(transport, 1)
-    assert set(observed(peek(sqlite, instance, cursor=aged(cursor, 11)))) == {"queues/orders"}
-    assert len(observed(peek(sqlite, instance, cursor=aged(cursor, 61)))) == 3
+    assert set(observed(peek(sqlite, instance, cursor=aged(cursor, 61)))) == {"queues/orders"}
+    assert len(observed(peek(sqlite, instance, cursor=aged(cursor, 3601)))) == 3
+
+
+def test_a_tick_observes_a_bounded_number_of_queues_and_the_next_one_the_others(sqlite, instance, monkeypatch):
+    monkeypatch.setattr(queue_observations, "MOST_IN_A_TICK", 2)
+    sqlite.transport().install("orders", plain_queues=["billing", "error"])
+    first = peek(sqlite, instance)
+    second = peek(sqlite, instance, cursor=first.cursor)
+    assert (len(observed(first)), len(observed(second))) == (2, 1)
+    assert {*observed(first), *observed(second)} == {"queues/orders", "queues/billing", "queues/error"}
+
+
+def test_the_cursor_names_the_pipelines_that_are_watched(sqlite, instance):
+    sqlite.transport().install("orders", plain_queues=["billing", "error"])
+    cursor = peek(sqlite, instance, pipelines.declare(oldest_message_seconds=60)).cursor
+    (watched,) = pipelines_of(cursor).values()
+    assert (watched.name, watched.queue, watched.oldest_seconds) == ("orders", "orders", 60)
 
 
 def test_a_preview_changes_nothing(backend, queues, instance):
@@ -302,7 +305,7 @@ def test_a_password_is_in_no_reason_and_no_cursor(postgres, postgresql, instance
         context = dg.build_sensor_context(instance=instance, resources={"transport": database})
         result = sensor_of("peek_queues")(context)
         assert requested(result) == []
-        results.append(told(result))
+        results.append(skip_reason(result))
         assert secret not in (result.cursor or "")
         assert json.loads(result.cursor)["database_failures"] == 1
     assert all(secret not in reason for reason in results)
@@ -318,15 +321,15 @@ def test_a_database_that_is_away_is_told_in_full_once(sqlite, instance):
         return sensor_of("peek_queues")(context)
 
     first = ticked(None)
-    assert "the database is away" in told(first)
+    assert "the database is away" in skip_reason(first)
     assert first.asset_events == []
     values = json.loads(first.cursor)
     values["database_retry_at"] = time.time() - 1
     second = ticked(json.dumps(values))
-    assert told(second) == "the database still cannot be used after 2 tries"
+    assert skip_reason(second) == "the database still cannot be used after 2 tries"
 
 
-def test_a_locked_queue_is_told(postgresql, instance):
+def test_a_locked_queue_is_reported(postgresql, instance):
     transport = postgresql.transport()
     transport.install("orders", "billing")
     impatient = QueueTransportResource(
@@ -336,31 +339,5 @@ def test_a_locked_queue_is_told(postgresql, instance):
         other.exec_driver_sql(f"LOCK TABLE {transport.resolve('orders').qualified} IN ACCESS EXCLUSIVE MODE")
         context = dg.build_sensor_context(instance=instance, resources={"transport": impatient})
         result = sensor_of("peek_queues")(context)
-    assert "another session holds a lock" in told(result) and "orders" in told(result)
+    assert "another session holds a lock" in skip_reason(result) and "orders" in skip_reason(result)
     assert requested(result) == []
-
-
-def released(backend, instance, name, run):
-    event = dg.DagsterEvent(event_type_value="PIPELINE_FAILURE", job_name=run.job_name)
-    if name.endswith("cancelled_runs"):
-        event = dg.DagsterEvent(event_type_value="PIPELINE_CANCELED", job_name=run.job_name)
-    context = dg.build_run_status_sensor_context(
-        sensor_name=name, dagster_event=event, dagster_instance=instance, dagster_run=run
-    )
-    if name.endswith("failed_runs"):
-        context = context.for_run_failure()
-    sensor_of(name)(context, transport=resource(backend))
-
-
-@pytest.mark.parametrize("ending", ["failed", "cancelled"])
-def test_what_an_ended_run_still_holds_is_let_go(backend, queues, instance, ending):
-    fill(queues, 4)
-    run = add_run(instance, STATUS.FAILURE if ending == "failed" else STATUS.CANCELED)
-    queues.claim("orders", names.owner(run.run_id), 2)
-    queues.claim("orders", "run of another", 2)
-    occupy(queues, names.owner(run.run_id), 2)
-    occupy(queues, "run of another", 1)
-    released(backend, instance, f"release_claims_of_{ending}_runs", run)
-    assert sorted(claim.owner or "" for claim in queues.claims.list()) == ["", "run of another"]
-    assert queues.receivers.held(queues.resolve("orders")) == {"run of another": 1}
-    released(backend, instance, f"release_claims_of_{ending}_runs", run)

@@ -1,14 +1,12 @@
 """Pipelines subscribe to what they declare, when the peek sensor is on, or by a job."""
 
-import dagster as dg
 import pytest
-from dagster._core.scheduler.instigation import InstigatorStatus
 
 from queue_pipeline.orchestration import subscribing
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.subscriptions import Subscription
 from queue_pipeline_tests.support import pipelines
-from queue_pipeline_tests.support.in_process import execute, figures, switch, ticked, told
+from queue_pipeline_tests.support.in_process import execute, figures, skip_reason, ticked
 
 WANTED = {"subscribes_to": ["Shop.OrderPlaced, Shop", "Shop.IOrderEvent"], "endpoint": "Shop.Orders"}
 
@@ -20,50 +18,40 @@ def fresh(monkeypatch):
     monkeypatch.setattr(subscribing, "_done", set())
 
 
-@pytest.fixture
-def lasting(tmp_path):
-    """An instance that knows which sensors are on."""
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        yield instance
-
-
 def subscribed(transport):
     return [(one.endpoint, one.topic) for one in transport.subscriptions.list()]
 
 
-def test_a_sensor_that_is_on_subscribes_the_input_queue(backend, queues, lasting):
-    assert "Shop.Orders" not in (told(ticked(backend, lasting, **WANTED)) or "")
-    assert subscribed(queues) == [], "a sensor that is off was tried"
-    switch(lasting, InstigatorStatus.RUNNING)
-    ticked(backend, lasting, **WANTED)
+def test_a_tick_subscribes_the_input_queue_and_a_preview_does_not(backend, queues, instance):
+    assert "Shop.Orders" not in (skip_reason(ticked(backend, instance, preview=True, **WANTED)) or "")
+    assert subscribed(queues) == [], "a preview"
+    ticked(backend, instance, **WANTED)
     address = queues.resolve("orders").canonical
     assert list(queues.subscriptions.list()) == [
         Subscription("Shop.Orders", "Shop.IOrderEvent", address),
         Subscription("Shop.Orders", "Shop.OrderPlaced", address),
     ]
     assert queues.publish("Shop.OrderPlaced", new_message("{}")) == 1
-    assert [request.job_name for request in ticked(backend, lasting, **WANTED).run_requests] == ["orders_pipeline"]
+    assert [request.job_name for request in ticked(backend, instance, **WANTED).run_requests] == ["orders_pipeline"]
 
 
-def test_an_operator_who_ends_a_subscription_is_heeded_until_the_next_start(backend, queues, lasting, monkeypatch):
-    switch(lasting, InstigatorStatus.RUNNING)
-    ticked(backend, lasting, **WANTED)
+def test_an_operator_who_ends_a_subscription_is_heeded_until_the_next_start(backend, queues, instance, monkeypatch):
+    ticked(backend, instance, **WANTED)
     queues.subscriptions.unsubscribe("Shop.Orders", "Shop.OrderPlaced")
-    ticked(backend, lasting, **WANTED)
+    ticked(backend, instance, **WANTED)
     assert subscribed(queues) == [("Shop.Orders", "Shop.IOrderEvent")]
     monkeypatch.setattr(subscribing, "_done", set())
-    ticked(backend, lasting, **WANTED)
+    ticked(backend, instance, **WANTED)
     assert len(subscribed(queues)) == 2
 
 
-def test_a_tick_tells_why_a_pipeline_is_not_subscribed_and_tries_again(backend, queues, lasting):
+def test_a_tick_tells_why_a_pipeline_is_not_subscribed_and_tries_again(backend, queues, instance):
     backend.sql(queues, f"DROP TABLE {queues.subscriptions.table.qualified}")
-    switch(lasting, InstigatorStatus.RUNNING)
-    said = told(ticked(backend, lasting, **WANTED))
+    said = skip_reason(ticked(backend, instance, **WANTED))
     assert "orders is not subscribed to its events: the table of subscriptions" in said
-    assert told(ticked(backend, lasting)) is not None
+    assert skip_reason(ticked(backend, instance)) is not None
     queues.install("orders", plain_queues=[])
-    assert "not subscribed" not in told(ticked(backend, lasting, **WANTED))
+    assert "not subscribed" not in skip_reason(ticked(backend, instance, **WANTED))
     assert len(subscribed(queues)) == 2
 
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from queue_pipeline_tests.support.both_routes import ROUTES
 from queue_pipeline_tests.support.killed_run import Children
 from queue_pipeline_tests.support.killed_shop import Shop
+from queue_pipeline_tests.support.routes import Route
 
 
 @pytest.fixture
@@ -12,6 +14,12 @@ def transport(backend):
     transport = backend.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error", "audit"])
     return transport
+
+
+@pytest.fixture(params=ROUTES)
+def travel(request):
+    """How a batch reaches Spark; modules that need another choice have a fixture of their own."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -25,3 +33,16 @@ def children():
 def shop(backend):
     """Queues of which every message has to come out once, whoever is killed."""
     return Shop(backend)
+
+
+@pytest.fixture(params=["driver, a file", "driver", "executors"])
+def route(request, sqlite, postgresql, spark):
+    """The driver's route on SQLite and PostgreSQL, that of executors on PostgreSQL."""
+    travel, _, is_file = request.param.partition(", ")
+    backend = sqlite if is_file else postgresql
+    transport = backend.transport(endpoint="orders")
+    transport.install("orders", plain_queues=["billing", "error"])
+    route = Route(travel, backend, transport, spark)
+    route.create("totals", "country text, day date, orders bigint, revenue numeric(20, 2), PRIMARY KEY (country, day)")
+    route.create("seen", "n bigint, token text")
+    return route

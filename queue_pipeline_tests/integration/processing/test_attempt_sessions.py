@@ -10,20 +10,19 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.drain import Drain
 from queue_pipeline.processing.executors.staging import Executors
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
 from queue_pipeline.processing.spark_internals import AttemptSessions
 from queue_pipeline.processing.transforming import SparkTransformer
-from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.support.processed import process as process_claim
+from queue_pipeline_tests.support.slots import Slots, declare, fill, through_a_view
 from queue_pipeline_tests.support.waiting import eventually
 
 TRAVELS = ("driver", "executors")
@@ -34,18 +33,6 @@ SETTINGS = {
 }
 
 
-def through_a_view(messages):
-    """The commonest way to write a transform: a view of a fixed name, and SQL over it."""
-    messages.createOrReplaceTempView("messages")
-    return messages.sparkSession.sql("select origin, body from messages")
-
-
-def declare(**options):
-    given = {"name": "orders", "input_queue": "orders", "output_queues": ["billing"], "transform": through_a_view}
-    at_once = Recoverability(immediate_retries=1, delayed_retries=0)
-    return QueuePipeline(**{**given, "linger_seconds": 0, "peek_delay": 0.1, "recoverability": at_once, **options})
-
-
 def run(transport, spark, pipeline):
     """One run of a pipeline until its queue is empty; returns how it ended and its attempts."""
     sessions, attempts = AttemptSessions(lambda: spark), []
@@ -53,14 +40,10 @@ def run(transport, spark, pipeline):
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
     drain = Drain(
         pipeline, transport, "run 1", recovery.attempt,
-        slots=pipeline.slots, limit=recovery.limit, on_attempt=attempts.append,
+        judge=recovery.judge, slots=pipeline.slots, limit=recovery.limit, on_attempt=attempts.append,
     )  # fmt: skip
     ended = drain.run()
     return ended, attempts
-
-
-def fill(transport, count):
-    transport.send("orders", [new_message(str(n)) for n in range(count)])
 
 
 def bodies(transport, queue):
@@ -74,38 +57,20 @@ def queues(postgresql):
     return transport
 
 
-class Slots:
-    """Processes batches one after the other with the same sessions, as the slots of a run do."""
-
-    def __init__(self, transport, spark, **options):
-        self.transport = transport
-        self.pipeline = declare(transform=self._transform, **options)
-        self.sessions = AttemptSessions(lambda: spark)
-        transformer = SparkTransformer(self.pipeline, self.sessions)
-        executors = Executors(self.pipeline, transport, self.sessions)
-        self.processor = BatchProcessor(self.pipeline, transport, transformer, executors)
-        self._next = through_a_view
-
-    def process(self, transform, count=2):
-        """One batch by this transform; returns what it sent."""
-        self._next = transform
-        fill(self.transport, count)
-        report = process_claim(self.processor, self.pipeline, self.transport.claim("orders", "me", 100))
-        assert report.by_executors == (self.pipeline.travel == "executors")
-        with self.transport.receive("billing", 100) as received:
-            return [message.body.decode() for message in received.messages]
-
-    def _transform(self, messages):
-        return self._next(messages)
-
-
 @pytest.fixture(params=TRAVELS)
 def slots(queues, spark, request):
     return Slots(queues, spark, travel=request.param)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("travel", "batches"), [("driver", 200), ("executors", 20)])
+@pytest.mark.parametrize(
+    ("travel", "batches"),
+    [
+        ("driver", 16),
+        ("executors", 8),
+        pytest.param("driver", 200, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+        pytest.param("executors", 200, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+    ],
+)
 def test_batches_that_use_one_view_name_in_four_slots_process_every_message_once(queues, spark, travel, batches):
     lock, at_once, most = threading.Lock(), [0], [0]
 
@@ -247,24 +212,34 @@ def sends_database(messages):
     return messages.select("origin", F.current_database().alias("body"))
 
 
-def test_functions_and_views_of_one_attempt_are_not_there_for_another(slots):
+def test_functions_views_and_variables_of_one_attempt_are_not_there_for_another(slots):
     found = []
+
+    def has_variable(session):
+        try:
+            return session.sql("SELECT rate").collect()[0][0] == 5
+        except AnalysisException:
+            return False
 
     def registers(messages):
         session = messages.sparkSession
         session.udf.register("twice", lambda text: text * 2, "string")
         session.range(1).createOrReplaceTempView("prices")
-        found.append((session.catalog.functionExists("twice"), session.catalog.tableExists("prices")))
+        session.sql("DECLARE OR REPLACE VARIABLE rate INT DEFAULT 5")
+        look(session)
         return messages.select("origin", F.expr("twice(cast(body as string))").alias("body"))
 
     def looks(messages):
-        catalog = messages.sparkSession.catalog
-        found.append((catalog.functionExists("twice"), catalog.tableExists("prices")))
+        look(messages.sparkSession)
         return messages.select("origin", "body")
+
+    def look(session):
+        catalog = session.catalog
+        found.append((catalog.functionExists("twice"), catalog.tableExists("prices"), has_variable(session)))
 
     assert sorted(slots.process(registers)) == ["00", "11"]
     assert sorted(slots.process(looks)) == ["0", "1"]
-    assert found == [(True, True), (False, False)]
+    assert found == [(True, True, True), (False, False, False)]
 
 
 def test_the_active_session_of_a_transform_is_that_of_its_messages(slots, spark):

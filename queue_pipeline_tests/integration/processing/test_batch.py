@@ -142,12 +142,14 @@ def test_a_zombie_sends_nothing_where_sends_are_atomic_and_ghosts_where_they_are
 
 
 def totals(messages):
-    counted = messages.groupBy(F.lit("all").alias("name")).agg(F.count("*").alias("orders"))
+    counted = messages.groupBy(F.lit("all").alias("name")).agg(
+        F.min("origin").alias("origin"), F.count("*").alias("orders")
+    )
     return Results(
         forward(messages),
         tables=[
             Merge("totals", counted, key=["name"], add=["orders"]),
-            Append("seen", messages.select(F.col("payload.n").alias("n"))),
+            Append("seen", messages.select("origin", F.col("payload.n").alias("n"))),
         ],
     )
 

@@ -62,7 +62,7 @@ def test_while_it_finishes_its_last_batch_a_run_says_that_it_ends(transport):
     assert [(one.owner, one.places, one.ending) for one in seen] == [("run 1", 1, "the code changed: shop.prices")]
 
 
-def test_a_run_that_is_told_to_end_takes_no_further_batch(transport):
+def test_a_run_that_is_asked_to_end_takes_no_further_batch(transport):
     fill(transport, 2)
     worker = Worker(transport)
     orders = transport.resolve("orders")

@@ -8,6 +8,7 @@ import pytest
 from queue_pipeline.processing.drain import places_of
 from queue_pipeline.processing.heartbeat import Heartbeat
 from queue_pipeline_tests.support.draining import Worker, declare, drain, fill, meet, numbers
+from queue_pipeline_tests.support.elapsed import end_leases
 from queue_pipeline_tests.support.waiting import eventually
 
 
@@ -120,13 +121,7 @@ def test_the_places_of_a_killed_run_are_free_when_its_lease_is_over(transport, b
     transport.claim("orders", "run killed", 2)
     worker = Worker(transport)
     assert "run killed (2)" in drain(transport, worker).run().reason
-    past = {
-        "sqlite": "LeaseUntil = 0",
-        "postgresql": "lease_until = now() - interval '1 second'",
-        "sqlserver": "LeaseUntil = DATEADD(second, -1, SYSUTCDATETIME())",
-    }[backend.name]
-    for table in ("QueueClaims", "QueueReceivers"):
-        backend.sql(transport, f"UPDATE {transport.book.own(table).qualified} SET {past}")
+    end_leases(backend, transport, "run killed")
     assert drain(transport, worker).run().reason == "the queue is empty"
     assert numbers(transport) == list(range(4))
     assert transport.receivers.list() == []

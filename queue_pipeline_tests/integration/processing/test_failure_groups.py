@@ -1,5 +1,7 @@
 """ServiceControl groups whatever failed by its type and by the place that refused it."""
 
+import json
+
 import pytest
 from pydantic import BaseModel, field_validator
 
@@ -91,15 +93,9 @@ def test_an_exception_is_grouped_by_its_place(transport):
 
 
 @pytest.mark.parametrize("ending", [None, *Ending])
-def test_a_reply_that_nobody_waits_for_is_grouped_too(ending):
+def test_a_reply_without_a_waiting_request_is_grouped_too(ending):
     message = ReceivedMessage("id", 1, {"NServiceBus.MessageId": "m", "NServiceBus.CorrelationId": "c"}, b"")
-    told = why_unmatched(message, "web", ending)
-    copy = error_message(message.headers, b"", told, "web", "Web")
-    failed = import_error(_json(copy.headers), b"")
-    assert failed.groups[GROUP] == f"{told.error_type}: queue_pipeline.client.unmatched.why_unmatched()"
-
-
-def _json(headers):
-    import json
-
-    return json.dumps(dict(headers))
+    reason = why_unmatched(message, "web", ending)
+    copy = error_message(message.headers, b"", reason, "web", "Web")
+    failed = import_error(json.dumps(dict(copy.headers)), b"")
+    assert failed.groups[GROUP] == f"{reason.error_type}: queue_pipeline.client.unmatched.why_unmatched()"

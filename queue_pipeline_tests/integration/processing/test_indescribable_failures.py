@@ -8,7 +8,7 @@ from queue_pipeline.transport.addressing import CLAIMS_TABLE, FAILURES_TABLE
 from queue_pipeline.transport.error_message import LONGEST_MESSAGE
 from queue_pipeline.transport.failure_counts import UNSTORABLE
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer
-from queue_pipeline_tests.support.recovering import AT_ONCE, bodies, declare, fill, headers, run
+from queue_pipeline_tests.support.recovering import AT_ONCE, bodies, declare, fill, headers, run, succeed_once
 
 
 class Mute(Exception):
@@ -23,6 +23,13 @@ class Mumbling(Exception):
 
     def __str__(self):
         return 5
+
+
+class Leaving(Exception):
+    """An exception that ends the process where it is written."""
+
+    def __str__(self):
+        raise SystemExit(1)
 
 
 class Shy(Exception):
@@ -47,6 +54,7 @@ ERRORS = {
     "50 MB": lambda: ValueError("x\0" * 25_000_000),
     "mute": Mute,
     "mumbling": Mumbling,
+    "leaving": Leaving,
     "shy": Shy,
     "a name of another kind": lambda: type("Bad\ud83d\0Name", (Exception,), {})("so it is"),
 }
@@ -94,9 +102,9 @@ def test_an_error_that_a_table_refuses_is_counted_with_a_fixed_text(transport, b
     refuse(transport, backend, table, "unspeakable")
     fill(transport, 4)
     transformer = failing_with(lambda: ValueError("unspeakable"))
-    claim = transport.claim("orders", "one", 10)
-    recover(transport, claim, transformer)
-    assert {one.last_error for one in transport.claims.list()} == {UNSTORABLE}
+    _, last = transport.claims.split(transport.claim("orders", "one", 10), 3)
+    recover(transport, last, transformer)
+    assert [one.last_error for one in transport.claims.list()] == [None, UNSTORABLE]
     transport.claims.release_owner("one")
     ended, _ = run(transport, transformer)
     assert ended.failure is None
@@ -115,7 +123,9 @@ def test_an_unreliable_batch_counts_it_too(transport, backend):
 def recover(transport, claim, transformer):
     from queue_pipeline.processing.recovery import Recovery
 
-    return Recovery(declare(), transport, transformer).attempt(claim)
+    recovery = Recovery(declare(), transport, transformer)
+    succeed_once(recovery)
+    return recovery.attempt(claim)
 
 
 def refuse(transport, backend, table, words):

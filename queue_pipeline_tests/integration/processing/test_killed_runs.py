@@ -41,7 +41,7 @@ LATER = [
     ("batch: transforming", 4),
     ("results: sent", 3),
     ("results: committed", 2),
-    ("failure: committed", 5),
+    ("failure: committed", 3),
     ("split: committed", 3),
     ("delayed retry: outbox cleared", 2),
     ("error copy: committed", 2),

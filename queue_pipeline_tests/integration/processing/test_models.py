@@ -106,7 +106,9 @@ def run(transport, spark, travel, model, seen=None):
     sessions, attempts = AttemptSessions(lambda: spark), []
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
-    ended = Drain(pipeline, transport, "run 1", recovery.attempt, slots=2, on_attempt=attempts.append).run()
+    ended = Drain(
+        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=2, on_attempt=attempts.append
+    ).run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
     assert [attempt for attempt in attempts if attempt.failure] == [], "no batch failed as a whole"
     assert {report.by_executors for attempt in attempts for report in attempt.reports} == {travel == "executors"}

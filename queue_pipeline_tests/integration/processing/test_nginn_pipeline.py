@@ -23,6 +23,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.nginn.settings import NGinnSettings
 from queue_pipeline_tests.support.nginn_peer import Peer
+from queue_pipeline_tests.support.recovering import THIS_CODE
 from queue_pipeline_tests.support.waiting import eventually
 
 ORDERS, INVOICES, SHOP = (f"sql://shop/{name}" for name in ("Orders", "Invoices", "Shop"))
@@ -75,9 +76,17 @@ def run(transport, spark, pipeline=None, owner="run 1"):
     pipeline = pipeline or declare()
     sessions = AttemptSessions(lambda: spark)
     executors = Executors(pipeline, transport, sessions)
-    recovery, attempts = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors), []
+    recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors, proof=THIS_CODE)
+    attempts = []
     ended = Drain(
-        pipeline, transport, owner, recovery.attempt, slots=1, limit=recovery.limit, on_attempt=attempts.append
+        pipeline,
+        transport,
+        owner,
+        recovery.attempt,
+        judge=recovery.judge,
+        slots=1,
+        limit=recovery.limit,
+        on_attempt=attempts.append,
     ).run()
     assert ended.failure is None
     reports = [report for attempt in attempts for report in attempt.reports]
@@ -302,12 +311,12 @@ def test_what_is_refused_or_cannot_be_read_is_failed_with_its_reason(backend, tr
     assert numbers(transport) == [2]
     found = {row.id: row for row in rows(backend, transport)}
     assert [found[one].subqueue for one in ids] == ["F", "F", "X", "F", "F", "F"]
-    told = [found[one].error_info or "" for one in ids]
-    assert "'a=b=c' is not one name" in told[0]
-    assert "msg_text is NULL" in told[1]
-    assert told[4].startswith("MessageBodyUnreadable: ")
-    assert [told[n].splitlines()[0] for n in (3, 5)] == ["TooLarge: too large: 3", "TooLarge: too large: 5"]
-    assert told[3].splitlines()[1].startswith(f"   at {__name__}.refusing() in "), "tools group failures by it"
+    errors = [found[one].error_info or "" for one in ids]
+    assert "'a=b=c' is not one name" in errors[0]
+    assert "msg_text is NULL" in errors[1]
+    assert errors[4].startswith("MessageBodyUnreadable: ")
+    assert [errors[n].splitlines()[0] for n in (3, 5)] == ["TooLarge: too large: 3", "TooLarge: too large: 5"]
+    assert errors[3].splitlines()[1].startswith(f"   at {__name__}.refusing() in "), "tools group failures by it"
     assert {found[one].retry_count for one in (ids[3], ids[4], ids[5])} == {1}
 
 
@@ -315,8 +324,10 @@ def test_what_is_refused_or_cannot_be_read_is_failed_with_its_reason(backend, tr
 
 
 def totals(messages):
-    counted = messages.groupBy(F.lit("all").alias("name")).agg(F.count("*").alias("orders"))
-    seen = Append("seen", messages.select(F.col("payload.n").alias("n")))
+    counted = messages.groupBy(F.lit("all").alias("name")).agg(
+        F.min("origin").alias("origin"), F.count("*").alias("orders")
+    )
+    seen = Append("seen", messages.select("origin", F.col("payload.n").alias("n")))
     return Results(forward(messages), tables=[Merge("totals", counted, key=["name"], add=["orders"]), seen])
 
 

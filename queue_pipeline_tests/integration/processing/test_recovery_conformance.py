@@ -13,6 +13,7 @@ from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseError
 from queue_pipeline.transport.outbox import Outbox
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, poisoned_by
+from queue_pipeline_tests.support.recovering import run, succeed_once
 from queue_pipeline_tests.support.waiting import eventually
 
 ONE_RETRY = Recoverability(immediate_retries=1, delayed_retries=0)
@@ -31,8 +32,7 @@ def declare(mode, **options):
 
 
 def drain(transport, transformer, pipeline):
-    recovery = Recovery(pipeline, transport, transformer)
-    return Drain(pipeline, transport, "run 1", recovery.attempt, slots=1, limit=recovery.limit).run()
+    return run(transport, transformer, pipeline, slots=1)[0]
 
 
 class Remembering(PlainTransformer):
@@ -123,6 +123,7 @@ def test_a_run_that_is_stopped_finishes_the_recovery_that_it_is_at(transport, mo
     transport.send("orders", [new_message("1"), new_message("2")])
     pipeline = declare(mode, batch_messages=1, recoverability=Recoverability(immediate_retries=0, delayed_retries=0))
     recovery = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"1")))
+    succeed_once(recovery)
     give_up = recovery.processor.give_up
 
     def slow(*arguments):
@@ -131,7 +132,9 @@ def test_a_run_that_is_stopped_finishes_the_recovery_that_it_is_at(transport, mo
         return give_up(*arguments)
 
     monkeypatch.setattr(recovery.processor, "give_up", slow)
-    ended = Drain(pipeline, transport, "run 1", recovery.attempt, slots=1, limit=recovery.limit).run()
+    ended = Drain(
+        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit
+    ).run()
     assert ended.reason == "the pipeline is paused"
     assert [shown.body for shown in transport.show("error")] == [b"1"]
     assert transport.peek("orders") == 1
@@ -146,6 +149,7 @@ def test_a_run_that_is_terminated_leaves_the_recovery_that_it_is_at_without_effe
     transport.send("orders", [new_message("1"), new_message("2")])
     pipeline = declare(mode, batch_messages=1, recoverability=Recoverability(immediate_retries=0, delayed_retries=0))
     recovery = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"1")))
+    succeed_once(recovery)
     give_up, seeing_to, released, outcome = recovery.processor.give_up, threading.Event(), threading.Event(), []
 
     def slow(*arguments):
@@ -164,7 +168,7 @@ def test_a_run_that_is_terminated_leaves_the_recovery_that_it_is_at_without_effe
     monkeypatch.setattr(recovery.processor, "give_up", slow)
     running = Drain(
         pipeline, transport, "run 1", recovery.attempt,
-        slots=2, limit=recovery.limit, on_attempt=terminate, on_interrupt=recovery.stop,
+        judge=recovery.judge, slots=2, limit=recovery.limit, on_attempt=terminate, on_interrupt=recovery.stop,
     )  # fmt: skip
     with pytest.raises(Terminated):
         running.run()

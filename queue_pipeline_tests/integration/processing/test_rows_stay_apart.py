@@ -56,7 +56,7 @@ TWINS = [
 
 
 def read_claim(transport, queue, size):
-    """What the messages of claims of so many become, by row version; the claims are given back."""
+    """What the messages become in claims of this size, by row version; the claims are given back."""
     found, claims = {}, []
     while claim := transport.claim(queue, "me", size):
         claims.append(claim)
@@ -236,7 +236,9 @@ def run_by_spark(transport, spark, pipeline):
     sessions = AttemptSessions(lambda: spark)
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
-    return Drain(pipeline, transport, "run 1", recovery.attempt, slots=1, limit=recovery.limit).run()
+    return Drain(
+        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit
+    ).run()
 
 
 class Echo(PlainTransformer):
@@ -263,9 +265,9 @@ def dead_letters(transport, backend):
 
 
 def failures(transport):
-    told = []
+    shown_rows = []
     for shown in transport.show("error", 10_000):
         if shown.headers is not None:
             kept = {name: value for name, value in shown.headers.items() if "Time" not in name}
-            told.append((str(sorted(kept.items())), shown.body))
-    return sorted(told)
+            shown_rows.append((str(sorted(kept.items())), shown.body))
+    return sorted(shown_rows)

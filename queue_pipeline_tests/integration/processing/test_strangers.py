@@ -1,27 +1,13 @@
 """Results that name a message outside of their claim are refused on both routes, and no message is lost by it."""
 
-import json
-
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.batch import BatchProcessor
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.executors.staging import Executors
 from queue_pipeline.processing.outcomes import Results, add_to, append_to, each, fail, send
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.spark_internals import AttemptSessions
-from queue_pipeline.processing.transforming import SparkTransformer
-from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.backends import run_sql
-from queue_pipeline_tests.support.processed import process as process_claim
-
-STRANGER = "a result of the transform belongs to no message of the batch"
-
-
-@pytest.fixture(params=["driver", "executors"])
-def travel(request):
-    return request.param
+from queue_pipeline_tests.support.both_routes import STRANGER, fill, numbers
+from queue_pipeline_tests.support.both_routes import process as process_claim
 
 
 @pytest.fixture
@@ -46,28 +32,8 @@ def forward(messages):
     return messages.select("origin", "body")
 
 
-def fill(transport, count):
-    transport.send("orders", [new_message(json.dumps({"n": n})) for n in range(count)])
-
-
-def numbers(transport, queue):
-    return sorted(json.loads(shown.body)["n"] for shown in transport.show(queue, 1_000))
-
-
 def process(transport, spark, travel, transform, claim):
-    pipeline = QueuePipeline(
-        name="orders",
-        input_queue="orders",
-        output_queues=["billing"],
-        transform=transform,
-        travel=travel,
-        transaction_mode="transaction_scope",
-    )
-    sessions = AttemptSessions(lambda: spark)
-    transformer, executors = SparkTransformer(pipeline, sessions), Executors(pipeline, transport, sessions)
-    report = process_claim(BatchProcessor(pipeline, transport, transformer, executors), pipeline, claim)
-    assert report.by_executors == (travel == "executors")
-    return report
+    return process_claim(transport, spark, travel, transform, claim, transaction_mode="transaction_scope")
 
 
 def moved(distance):

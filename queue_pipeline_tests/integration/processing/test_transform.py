@@ -4,91 +4,16 @@ import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
-from queue_pipeline.processing.envelopes import Sending
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.outcomes import Append, Merge, Results, each, fail, reply, send
-from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.processing.pipeline import Output
 from queue_pipeline.processing.sorting import NO_REPLY_ADDRESS
-from queue_pipeline.processing.spark_internals import AttemptSessions
-from queue_pipeline.processing.transforming import SparkTransformer
-from queue_pipeline.transport import Claim
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import ConfigurationError
-
-
-def number():
-    """What a message says; columns can only be made once there is a session."""
-    return F.get_json_object(F.col("body").cast("string"), "$.n").cast("int")
-
-
-def x():
-    return F.lit("x").alias("body")
-
-
-def batch(*bodies, failures=0):
-    """Messages with these bodies, numbered from 1; those with an odd number can be replied to."""
-    rows = [
-        {
-            "id": f"row{n}",
-            "row_version": n,
-            "headers": json.dumps({"Shop.N": str(n), wire.MESSAGE_ID: f"message{n}"}),
-            "body": body if isinstance(body, bytes) else json.dumps(body).encode(),
-            "message_id": f"message{n}",
-            "correlation_id": None,
-            "conversation_id": f"talk{n}",
-            "reply_to": "shop" if n % 2 else None,
-            "message_type": "Shop.Order",
-            "enqueued": None,
-        }
-        for n, body in enumerate(bodies, 1)
-    ]
-    messages = pa.Table.from_pylist(rows, SCHEMA)
-    return ClaimedBatch(Claim("c", "orders", "me", 1, len(rows), 0, 1, failures=failures), messages, ())
-
-
-def numbered(count):
-    return batch(*({"n": n} for n in range(1, count + 1)))
-
-
-def declare(transform, outputs=("billing",), **options):
-    return QueuePipeline(
-        name="orders", input_queue="orders", transform=transform, output_queues=list(outputs), **options
-    )
-
-
-def run(spark, transform, messages, outputs=("billing",), **options):
-    pipeline = declare(transform, outputs, **options)
-    canonical = {output.queue: f"{output.queue}@here" for output in pipeline.output_queues}
-    types = {output.queue: output.message_type for output in pipeline.output_queues if output.message_type}
-    sending = Sending("orders", "Orders", "orders@here", canonical, types)
-    return SparkTransformer(pipeline, AttemptSessions(lambda: spark)).transform(messages, sending)
-
-
-def sent(result):
-    """What is sent, as (queue, body, related to)."""
-    rows = []
-    for ready in result.ready:
-        for text, body in zip(ready.headers, ready.bodies, strict=True):
-            rows.append((ready.destination, body.decode(), json.loads(text)[wire.RELATED_TO]))
-    return sorted(rows)
-
-
-def ids(result):
-    return {
-        (ready.destination, body, json.loads(text)[wire.RELATED_TO]): identity
-        for ready in result.ready
-        for identity, text, body in zip(ready.ids, ready.headers, ready.bodies, strict=True)
-    }
-
-
-def failures(result):
-    return sorted((failed.id, failed.error_type, failed.error) for failed in result.failures)
+from queue_pipeline_tests.support.transforming import batch, failures, ids, number, numbered, run, sent, x
 
 
 def test_a_plain_frame_goes_to_the_only_output_queue(spark):
@@ -301,7 +226,7 @@ def test_rows_for_own_tables_hold_values_of_the_types_that_tables_take(spark):
     }
 
     def transform(messages):
-        rows = messages.select(*(F.expr(text).alias(name) for name, (text, _) in columns.items()))
+        rows = messages.select("origin", *(F.expr(text).alias(name) for name, (text, _) in columns.items()))
         return Results(messages.select("origin", x()), tables=[Append("seen", rows)])
 
     (seen,) = run(spark, transform, numbered(1)).tables
@@ -311,10 +236,13 @@ def test_rows_for_own_tables_hold_values_of_the_types_that_tables_take(spark):
 
 def test_rows_for_own_tables_come_with_the_results_and_are_refused_in_unreliable(spark):
     def totals(messages):
-        sums = messages.agg(F.lit("all").alias("name"), F.sum(number()).alias("total"))
+        sums = messages.agg(F.min("origin").alias("origin"), F.lit("all").alias("name"), F.sum(number()).alias("total"))
         return Results(
             messages.select("origin", "body"),
-            tables=[Append("seen", messages.select("id")), Merge("totals", sums, key=["name"], add=["total"])],
+            tables=[
+                Append("seen", messages.select("origin", "id")),
+                Merge("totals", sums, key=["name"], add=["total"]),
+            ],
         )
 
     result = run(spark, totals, numbered(2))
@@ -323,112 +251,3 @@ def test_rows_for_own_tables_come_with_the_results_and_are_refused_in_unreliable
     assert (merged.rows, merged.key, merged.add) == ([("all", 3)], ("name",), ("total",))
     with pytest.raises(TransformError, match=r"rows for a table.*'unreliable'.*choose another mode"):
         run(spark, totals, numbered(1), transaction_mode="unreliable")
-
-
-@pytest.mark.parametrize(
-    ("transform", "says"),
-    [
-        (lambda messages: None, "it returned NoneType; return a DataFrame or Results"),
-        (lambda messages: [messages], "it returned list"),
-        (lambda messages: Results({"billing": 5}), "sends['billing'] is int, not a DataFrame"),  # type: ignore[dict-item]
-        (
-            lambda messages: messages.select("origin", x(), F.lit(1).alias("boddy")),
-            "boddy; allowed: origin, id, destination, body",
-        ),
-        (lambda messages: messages.select(x()), "sends lacks the column origin (or id)"),
-        (lambda messages: messages.select("origin"), "sends lacks the column body"),
-        (
-            lambda messages: messages.select(F.lit("x").alias("origin"), x()),
-            "sends: origin is string; keep it as it is",
-        ),
-        (lambda messages: messages.select(F.struct("id").alias("origin"), x()), "sends: origin is struct<id:string>;"),
-        (
-            lambda messages: messages.select("origin", F.lit(1).alias("body")),
-            "sends: body is int; give text, bytes, or a struct",
-        ),
-        (
-            lambda messages: messages.select("origin", x(), F.lit("1").alias("delay")),
-            "delay is string; give seconds as a number",
-        ),
-        (
-            lambda messages: messages.select("origin", x(), F.lit(True).alias("time_to_live")),
-            "time_to_live is boolean; give seconds",
-        ),
-        (lambda messages: Results(failures=messages.select("origin", x())), "failures lacks the column error"),
-        (lambda messages: Results(replies=messages.select("origin")), "replies lacks the column body"),
-        (lambda messages: messages.select("origin", "body", each(reply(body=x()))), "body; allowed: origin"),
-        (lambda messages: messages.select("origin", x(), F.lit(1).alias("code")), "mean nothing there: code"),
-        (
-            lambda messages: Results(replies=messages.select("origin", F.lit("1").alias("code"))),
-            "replies: code is string; give a whole number",
-        ),
-    ],
-)
-def test_a_result_that_cannot_be_sent_is_an_error_that_names_the_columns(spark, transform, says):
-    with pytest.raises(TransformError) as caught:
-        run(spark, transform, numbered(1))
-    assert says in str(caught.value)
-    assert str(caught.value).startswith("pipeline orders: the transform's result cannot be used: ")
-
-
-def test_a_destination_has_to_be_named_and_known(spark):
-    with pytest.raises(TransformError, match="lacks the column destination, and the pipeline has 2 output queues"):
-        run(spark, lambda messages: messages.select("origin", x()), numbered(1), ["billing", "shipping"])
-    with pytest.raises(TransformError, match=r"sends to biling, which is not among its output_queues \(billing\)"):
-        run(spark, lambda messages: messages.select("origin", x(), F.lit("biling").alias("destination")), numbered(1))
-    with pytest.raises(TransformError, match="sends to None"):
-        run(
-            spark,
-            lambda messages: messages.select("origin", x(), F.lit(None).cast("string").alias("destination")),
-            numbered(1),
-        )
-
-
-def test_a_result_that_belongs_to_no_message_of_the_batch_is_an_error(spark):
-    for transform in (
-        lambda messages: messages.select(F.lit("foreign").alias("id"), x()),
-        lambda messages: messages.select(
-            F.col("origin").withField("id", F.lit("foreign")).withField("row_version", F.lit(-7)).alias("origin"), x()
-        ),
-        lambda messages: Results(failures=messages.select(F.lit("foreign").alias("id"), F.lit("no").alias("error"))),
-    ):
-        with pytest.raises(
-            TransformError, match=r"a result of the transform belongs to no message of the batch \(id foreign\)"
-        ):
-            run(spark, transform, numbered(1))
-
-
-def test_a_result_whose_origin_was_lost_on_the_way_is_an_error(spark):
-    def lost(messages):
-        others = messages.sparkSession.createDataFrame([(1,), (7,)], "n int")
-        kept = messages.select("origin", number().alias("n")).join(others, "n", "right")
-        return kept.select("origin", F.struct("n").alias("body"))
-
-    with pytest.raises(TransformError, match="a result of the transform belongs to no message of the batch"):
-        run(spark, lost, numbered(2))
-
-
-def test_outcomes_that_contradict_themselves_are_refused_where_they_are_written(spark):
-    with pytest.raises(ConfigurationError, match="send to 'billing': delayed delivery with a time to live"):
-        send("billing", body=x(), delay=1, time_to_live=1)
-    with pytest.raises(ConfigurationError, match=r"send to 'billing': give either json= .* or body="):
-        send("billing")
-    with pytest.raises(ConfigurationError, match=r"reply: give either json= .* or body="):
-        reply(body=x(), json=x())
-    for contradiction in ({"body": x()}, {"json": x()}, {"message_type": "Shop.Answer"}):
-        with pytest.raises(ConfigurationError, match="reply: a code has neither body nor type"):
-            reply(code=0, **contradiction)
-    with pytest.raises(ConfigurationError, match="reply: delayed delivery with a time to live"):
-        reply(code=0, delay=1, time_to_live=1)
-    with pytest.raises(ConfigurationError, match=r"each\(\) needs at least one outcome"):
-        each()
-
-
-def test_a_reply_has_a_code_or_a_body_and_not_both(spark):
-    def both(messages):
-        return Results(replies=messages.select("origin", x(), F.lit(1).alias("code")))
-
-    with pytest.raises(
-        TransformError, match="a result of message row1 has code and body; a reply is a message or a number"
-    ):
-        run(spark, both, numbered(1))

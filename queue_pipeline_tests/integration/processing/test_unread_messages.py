@@ -1,4 +1,4 @@
-"""Reading is inside of what is counted: a message that cannot be read leaves alone, as it is, and stops nobody."""
+"""Reading is part of what is counted: a message that cannot be read leaves alone and unchanged, and stops no other."""
 
 import uuid
 
@@ -11,7 +11,7 @@ from queue_pipeline_tests.support.hostile_rows import HostileRow, insert, stored
 from queue_pipeline_tests.support.nginn_bus import ORDERS, Bus, body_of
 from queue_pipeline_tests.support.nginn_bus import settings as nginn_settings
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer
-from queue_pipeline_tests.support.recovering import AT_ONCE, bodies, declare, fill, run
+from queue_pipeline_tests.support.recovering import AT_ONCE, bodies, declare, fill, run, succeed_once
 
 MODES = ("unreliable", "receive_only", "sends_atomic_with_receive", "transaction_scope")
 LARGE = b"8" * 5_000
@@ -48,6 +48,7 @@ def test_a_message_that_is_too_large_goes_to_the_error_queue_as_it_is(transport,
 def test_each_attempt_to_read_it_is_counted(transport, backend):
     insert(transport, backend, "orders", [HostileRow(str(uuid.uuid4()), b"{}", LARGE)])
     recovery, counted = Recovery(declare(), transport, PlainTransformer()), []
+    succeed_once(recovery)
     (claim,) = again = [transport.claim("orders", "me", 10)]
     while again:
         again = list(recovery.attempt(claim).again)

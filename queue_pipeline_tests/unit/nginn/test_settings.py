@@ -64,7 +64,7 @@ def test_what_cannot_be_used_is_named(text, problem):
 
 @pytest.mark.parametrize("given", [None, [], "text", 5])
 def test_settings_are_an_object(given):
-    with pytest.raises(ConfigurationError, match=r"the settings of NGinn queues cannot be used: settings: "):
+    with pytest.raises(ConfigurationError, match="the settings of NGinn queues cannot be used: Input should be"):
         nginn_settings(given)
 
 

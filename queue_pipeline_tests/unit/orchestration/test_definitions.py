@@ -81,24 +81,20 @@ def test_exactly_these_definitions_are_loaded(loaded):
         "orders_pipeline",
         "audit_indexes",
         "purge_expired",
-        "free_claims",
+        "remove_old_runs",
         "move_due",
         "observe_queues",
-        "check_pipelines",
         "retry_errors",
         "discard_errors",
         "subscribe_pipelines",
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "peek_queues",
-        "release_claims_of_failed_runs",
-        "release_claims_of_cancelled_runs",
     }
     assert {schedule.name: schedule.cron_schedule for schedule in repository.schedule_defs} == {
         "purge_expired_schedule": "17 * * * *",
         "audit_indexes_schedule": "23 4 * * *",
-        "free_claims_schedule": "*/5 * * * *",
-        "check_pipelines_schedule": "3-59/5 * * * *",
+        "remove_old_runs_schedule": "41 3 * * *",
     }
     assert set(repository.get_top_level_resources()) == {"transport", "spark"}
 
@@ -143,6 +139,7 @@ def test_nothing_that_is_loaded_shows_where_the_database_is(monkeypatch):
 @pytest.mark.parametrize(("given", "starts"), [("", False), ("0", False), ("no", False), ("1", True), ("True", True)])
 def test_sensors_and_schedules_run_from_the_start_only_where_that_is_asked_for(monkeypatch, given, starts):
     monkeypatch.setenv("QUEUE_PIPELINE_AUTOSTART", given)
+    monkeypatch.setenv("QUEUE_PIPELINE_KEEP_DAYS", "30")
     definitions = build_definitions([declare()])
     sensor = dg.DefaultSensorStatus.RUNNING if starts else dg.DefaultSensorStatus.STOPPED
     schedule = dg.DefaultScheduleStatus.RUNNING if starts else dg.DefaultScheduleStatus.STOPPED

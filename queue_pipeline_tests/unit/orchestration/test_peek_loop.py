@@ -51,6 +51,8 @@ class World:
     due: list = field(default_factory=list)
     due_look: float = 30.0
     looks: list = field(default_factory=list)
+    upkeep: list = field(default_factory=list)
+    stops_at: float = 1e9
 
     def __post_init__(self):
         self.began = self.time
@@ -61,7 +63,10 @@ class World:
     def sleep(self, seconds):
         assert seconds > 0
         self.slept.append(seconds)
-        self.time += seconds
+        self.time += min(seconds, max(0.0, self.stops_at - self.elapsed))
+
+    def is_stopping(self):
+        return self.elapsed >= self.stops_at
 
     @property
     def elapsed(self):
@@ -69,6 +74,9 @@ class World:
 
     def end_old_runs(self, pipelines):
         pass
+
+    def look_after(self, until):
+        self.upkeep.append((round(self.elapsed, 6), round(until - self.began, 6)))
 
     def paused(self):
         if self.away:
@@ -105,7 +113,15 @@ class World:
     def tick(self, *pipelines, cursor=Cursor(), budget=BUDGET):  # noqa: B008 - frozen
         self.began = self.time
         self.peeks.clear()
-        return tick(pipelines, self, cursor, now=self.now, sleep=self.sleep, budget_seconds=budget)
+        return tick(
+            pipelines,
+            self,
+            cursor,
+            now=self.now,
+            sleep=self.sleep,
+            budget_seconds=budget,
+            is_stopping=self.is_stopping,
+        )
 
 
 def test_a_message_that_waits_is_answered_at_once():
@@ -213,6 +229,22 @@ def test_due_messages_are_moved_before_a_run_is_started_and_not_while_the_databa
     assert world.looks == []
 
 
+def test_a_tick_looks_after_the_rest_at_every_round_whether_runs_are_started_or_not():
+    world = World(waiting={"orders": 1}, at={"orders": 2.0})
+    assert len(world.tick(pipeline()).starts) == 1
+    assert world.upkeep == [(0, BUDGET), (1, BUDGET), (2, BUDGET)]
+
+
+def test_a_tick_of_a_process_that_stops_ends_at_once_and_starts_nothing():
+    world = World(waiting={"orders": 1}, at={"orders": 3.0}, stops_at=2.5)
+    outcome = world.tick(pipeline())
+    assert (outcome.starts, outcome.said, world.elapsed) == ((), ("the code server stops",), 2.5)
+    world = World(away=True, stops_at=0.0)
+    cursor = Cursor(database_failures=5, database_retry_at=world.time + 16)
+    assert world.tick(pipeline(), cursor=cursor).cursor == cursor
+    assert world.elapsed == 0
+
+
 def test_a_missing_queue_is_named_with_the_command_that_installs_it_and_the_others_go_on():
     world = World(waiting={"returns": 1}, missing={"orders"})
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
@@ -258,7 +290,7 @@ def test_a_queue_that_may_not_be_read_is_told_and_the_others_go_on():
     assert outcome.said[0] == "no right on orders"
 
 
-def test_a_locked_queue_is_told_and_waited_for_once_a_tick_and_the_others_go_on():
+def test_a_locked_queue_is_reported_and_waited_for_once_a_tick_and_the_others_go_on():
     world = World(locked={"orders"})
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
     assert outcome.said == ("orders: another session holds a lock", "returns: nothing waits")
@@ -274,7 +306,7 @@ def test_a_tick_waits_for_no_further_locks_when_its_time_is_over():
     assert world.elapsed <= BUDGET + 15
 
 
-def test_a_database_whose_tables_are_locked_is_told_and_tried_again_later():
+def test_a_database_whose_tables_are_locked_is_reported_and_tried_again_later():
     world = World(locked={"everything"})
     outcome = world.tick(pipeline())
     assert outcome.said == ("the database is locked: another session holds a lock; next try in 1 s",)
@@ -313,6 +345,26 @@ def test_a_pipeline_whose_runs_keep_failing_is_tried_again_after_a_growing_wait(
     assert outcome.said[0].startswith(f"orders: the last {failed} runs failed; next try in ")
     assert outcome.said[0].endswith("5 messages wait")
     world.time += 2
+    assert len(world.tick(pipeline(), budget=2).starts) == 1
+
+
+def test_the_wait_says_why_the_runs_failed():
+    world = World(waiting={"orders": 5})
+    world.working["orders"] = Runs(0, 3, world.time, failed_attempts=3, last_error="EverythingFailsError: no disk")
+    assert world.tick(pipeline(), budget=2).said[0].endswith("5 messages wait. EverythingFailsError: no disk")
+
+
+def test_the_pipeline_says_how_long_failed_runs_wait():
+    world = World(waiting={"orders": 5})
+    world.working["orders"] = Runs(0, 30, world.time - 20)
+    slow = pipeline(recoverability={"backoff_seconds": 2, "longest_backoff_seconds": 60})
+    assert "next try in 40 s" in world.tick(slow, budget=1).said[0]
+
+
+def test_runs_that_failed_after_a_success_are_tried_again_at_once():
+    """Each of them processed messages: a service that refuses now and then is not down."""
+    world = World(waiting={"orders": 5})
+    world.working["orders"] = Runs(0, 8, world.time, failed_attempts=1, last_error="ConnectionError: not now")
     assert len(world.tick(pipeline(), budget=2).starts) == 1
 
 

@@ -21,7 +21,8 @@ def sending(**options):
 
 
 def sent(*rows, **options):
-    return envelopes(sort_outcomes(related(*rows)).sends, sending(**options))
+    common = sending(**options)
+    return envelopes(sort_outcomes(related(*rows), common.message_types).sends, common)
 
 
 def headers_of(*rows, **options):
@@ -56,7 +57,7 @@ def test_a_message_without_correlation_or_conversation_starts_them():
 
 def test_the_type_of_a_row_wins_over_that_of_its_queue_and_neither_means_none():
     rows = [(message(1), send(message_type="Own.Type")), (message(2), send())]
-    types = [headers.get(wire.ENCLOSED_MESSAGE_TYPES) for headers in headers_of(*rows)]
+    types = [headers.get(wire.ENCLOSED_MESSAGE_TYPES) for row in rows for headers in headers_of(row)]
     assert types == ["Own.Type", None]
     declared = headers_of(*rows, message_types={"billing": "Shop.Invoice"})
     assert [headers[wire.ENCLOSED_MESSAGE_TYPES] for headers in declared] == ["Own.Type", "Shop.Invoice"]
@@ -64,7 +65,7 @@ def test_the_type_of_a_row_wins_over_that_of_its_queue_and_neither_means_none():
 
 def test_bodies_and_queues_go_together():
     ready = sent(
-        (message(1), send("billing", body=b"1"), send("shipping", body=None)),
+        (message(1), send("billing", body=b"1"), send("shipping", body=b"")),
         (message(2), send("billing", body=b"2")),
     )
     assert {each.destination: (list(each.bodies), each.delayed) for each in ready} == {
@@ -187,7 +188,7 @@ def test_an_event_becomes_the_same_message_for_each_subscriber():
     assert (headers[wire.MESSAGE_INTENT], headers[wire.ENCLOSED_MESSAGE_TYPES]) == ("Publish", "Shop.A;Shop.I")
 
 
-def test_an_nginn_subscriber_is_told_that_an_nginn_publisher_sent_an_event():
+def test_an_nginn_subscriber_learns_that_an_nginn_publisher_sent_an_event():
     """It needs a sender that it can read; one of NServiceBus's could not answer there."""
     known = {"Shop.A": Publication("Shop.A", ["one", "sql://db/Two", "sql://db/Three"])}
     own = Sending("orders", "Orders", "sql://db/Orders", {}, now=NOW, events=known)

@@ -100,8 +100,8 @@ def test_ties_keep_their_order():
 def test_the_metadata_of_a_run_has_a_number_for_each_plot():
     values = of_run(figures(report([1.0, 2.0], sent=2, failed=1)), "the queue is empty", "error")
     assert set(values) == {
-        "messages_in", "messages_out", "messages_failed", "messages_retried_later", "failed_attempts",
-        "messages_expired", "table_rows", "batches", "attempts",
+        "messages_in", "messages_out", "messages_without_outcome", "messages_failed", "messages_retried_later",
+        "failed_attempts", "messages_expired", "table_rows", "batches", "attempts",
         "bytes_in", "messages_per_second", "busy_s", "read_s", "transform_s", "complete_s", "ended_because",
         "latency_p50_s", "latency_p95_s", "latency_max_s", "slowest", "failed",
     }  # fmt: skip

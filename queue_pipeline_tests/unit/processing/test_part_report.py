@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.executors.part_report import QUANTILES, PartReport, outside, read_part, row_ranges
+from queue_pipeline.processing.body.parse import body_parser
+from queue_pipeline.processing.executors.part_report import (
+    QUANTILES,
+    PartReport,
+    outside,
+    read_part,
+    row_ranges,
+    row_versions,
+)
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claimed_columns import from_rows
 
@@ -33,6 +41,12 @@ def test_ranges_hold_the_row_versions_and_no_others(numbers):
     found = ranges_of(numbers)
     assert held(found) == set(numbers)
     assert all(before[1] + 1 < after[0] for before, after in itertools.pairwise(found)), "as few as possible"
+
+
+@settings(deadline=None)
+@given(versions)
+def test_ranges_are_row_versions_again(numbers):
+    assert row_versions(ranges_of(numbers)).tolist() == sorted(set(numbers))
 
 
 @settings(deadline=None)
@@ -78,6 +92,15 @@ def test_a_report_names_rows_unreadable_ones_and_the_oldest_message():
     assert [one.id for one in read.report.unreadable] == ["id2"]
     assert (read.report.known, read.report.oldest_id) == (2, "id7")
     assert len(read.report.times) == QUANTILES + 1
+
+
+@pytest.mark.parametrize(("schema", "expected"), [(None, [(1, 1), (3, 3)]), ("n INT NOT NULL", [(3, 3)])])
+def test_a_report_names_the_messages_that_should_have_an_outcome(schema, expected):
+    """Not those whose headers or bodies are refused, and no control messages, with a schema or without."""
+    control = wire.encode({wire.CONTROL_MESSAGE: "True"})
+    rows = [row(1), row(2, text="no json"), (*row(3)[:3], b'{"n":1}', None, None), row(4, text=control)]
+    read = read_part(part(*rows), None if schema is None else body_parser(schema))
+    assert (read.report.rows, read.report.expected) == ([(1, 4)], expected)
 
 
 def test_a_report_of_messages_that_do_not_say_when_they_were_sent_has_no_times():

@@ -34,7 +34,11 @@ def test_the_usual_policy_is_the_reference():
 @pytest.mark.parametrize(("failures", "step"), [(1, Step.RETRY), (5, Step.RETRY), (6, Step.GIVE_UP), (7, Step.GIVE_UP)])
 def test_a_message_alone_is_retried_as_often_as_is_allowed(failures, step):
     assert next_step(USUAL, 1, failures) is step
-    assert next_step(USUAL, 1, failures, for_all=True) is step
+
+
+def test_failed_runs_wait_longer_and_longer_up_to_a_limit():
+    assert [USUAL.backoff.delay(failed - 1) for failed in (1, 2, 3, 4, 10_000)] == [0, 5, 10, 20, 300]
+    assert Recoverability(backoff_seconds=600).backoff.delay(9) == 600
 
 
 def test_without_retries_the_first_failure_is_the_last():
@@ -42,18 +46,12 @@ def test_without_retries_the_first_failure_is_the_last():
 
 
 @given(st.integers(2, 10**6), st.integers(1, 100), st.booleans())
-def test_several_messages_are_split_whatever_failed_unless_all_would(messages, failures, unrecoverable):
+def test_several_messages_are_split_whatever_failed(messages, failures, unrecoverable):
     assert next_step(USUAL, messages, failures, unrecoverable=unrecoverable) is Step.SPLIT
-
-
-@pytest.mark.parametrize(("failures", "step"), [(1, Step.RETRY), (5, Step.RETRY), (6, Step.GIVE_UP)])
-def test_what_fails_for_all_is_tried_and_given_up_together(failures, step):
-    assert next_step(USUAL, 1_000, failures, for_all=True) is step
 
 
 def test_an_unrecoverable_error_is_not_tried_again():
     assert next_step(USUAL, 1, 1, unrecoverable=True) is Step.GIVE_UP
-    assert next_step(USUAL, 9, 1, for_all=True, unrecoverable=True) is Step.GIVE_UP
     assert delayed_retry(USUAL, {}, NOW, unrecoverable=True) is None
 
 

@@ -3,6 +3,7 @@
 import threading
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.connect.expressions import UnresolvedNamedLambdaVariable
 
@@ -154,6 +155,12 @@ class Session:
     def interruptAll(self):
         self.interrupted += 1
 
+    def sql(self, query):
+        raise AssertionError(query)
+
+    def stop(self):
+        raise AssertionError("stopped")
+
 
 @pytest.fixture
 def base(monkeypatch):
@@ -257,5 +264,6 @@ def test_an_interrupt_that_fails_for_one_session_reaches_the_next(base, monkeypa
 
 
 def test_rows_are_collected_without_a_question_for_their_schema(base):
-    rows, frame = object(), SimpleNamespace(_to_table=lambda: (rows, "schema"))
+    rows = pa.table({"n": [1]})
+    frame = SimpleNamespace(_to_table=lambda: (rows, "schema"))
     assert collected(frame) is rows

@@ -16,7 +16,7 @@ LARGEST = 2**63 - 1
 
 
 def rows(key=("k",), table="totals", **columns):
-    return OutcomeRows(table, key, pa.table(columns))
+    return OutcomeRows(table, key, pa.table(columns), tuple(name for name in columns if key and name not in key))
 
 
 def summed(**columns):
@@ -122,7 +122,7 @@ def test_what_is_no_number_cannot_be_added_and_the_error_names_table_and_column(
 )
 def test_rows_are_the_same_after_the_way_to_the_run(part):
     found = through_bytes(part)
-    assert (found.table, found.key) == (part.table, part.key)
+    assert (found.table, found.key, found.added) == (part.table, part.key, part.added)
     assert found.rows.equals(part.rows, check_metadata=True)
 
 

@@ -58,7 +58,7 @@ SELECT
     CAST(m.columns AS json) ->> 'correlation',
     CAST(m.columns AS json) ->> 'label',
     convert_from(m.body, 'UTF8'),
-    COALESCE(CAST(m.columns AS json) ->> 'headers', ''),
+    CAST(m.columns AS json) ->> 'headers',
     CAST(m.columns AS json) ->> 'unique'
 FROM (
 VALUES
@@ -122,7 +122,7 @@ SELECT
     CAST(o.headers AS json) ->> 'correlation',
     CAST(o.headers AS json) ->> 'label',
     convert_from(o.body, 'UTF8'),
-    COALESCE(CAST(o.headers AS json) ->> 'headers', ''),
+    CAST(o.headers AS json) ->> 'headers',
     CAST(o.headers AS json) ->> 'unique'
 FROM {outbox} AS o
 WHERE o.claim_id = CAST(:claim_id AS uuid) AND o.task = :task AND o.pile = :pile

@@ -34,7 +34,7 @@ SELECT
 FROM kept
 
 -- name: parts
--- Cuts a claim into parts of at most so many messages and bytes, so that a reader can read each of them at once.
+-- Cuts a claim into parts, limited in messages and bytes, so that a reader can read each of them at once.
 -- Running counts need no ORDER BY: rows come in the order of seq. Locks: none.
 SELECT min(seq), max(seq), count(*), sum(bytes)
 FROM (

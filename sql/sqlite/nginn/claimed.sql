@@ -53,7 +53,7 @@ WHERE claim_id = :claim_id
     )
 
 -- name: parts
--- Cuts a claim into parts of at most so many messages and bytes, so that a reader can read each of them at once. Locks:
+-- Cuts a claim into parts, limited in messages and bytes, so that a reader can read each of them at once. Locks:
 -- none.
 SELECT MIN(id), MAX(id), COUNT(*), SUM(bytes)
 FROM (

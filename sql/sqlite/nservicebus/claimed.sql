@@ -24,7 +24,7 @@ DELETE FROM {queue} WHERE RowVersion IN (SELECT RowVersion FROM {claimed} WHERE 
 DELETE FROM {claimed} WHERE ClaimId = :claim_id AND Expires <= strftime('%Y-%m-%d %H:%M:%f', 'now')
 
 -- name: parts
--- Cuts a claim into parts of at most so many messages and bytes, so that a reader can read each of them at once. Locks:
+-- Cuts a claim into parts, limited in messages and bytes, so that a reader can read each of them at once. Locks:
 -- none.
 SELECT min(RowVersion), max(RowVersion), count(*), sum(Bytes)
 FROM (

@@ -51,7 +51,7 @@ WHERE claim_id = CAST(:claim_id AS uniqueidentifier)
 SELECT @@ROWCOUNT;
 
 -- name: parts
--- Cuts a claim into parts of at most so many messages and bytes, so that a reader can read each of them at once. Locks:
+-- Cuts a claim into parts, limited in messages and bytes, so that a reader can read each of them at once. Locks:
 -- shared while it reads.
 SELECT MIN(id), MAX(id), COUNT(*), SUM(bytes)
 FROM (

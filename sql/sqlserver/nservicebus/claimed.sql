@@ -27,7 +27,7 @@ DELETE FROM {claimed} WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Ex
 SELECT @@ROWCOUNT;
 
 -- name: parts
--- Cuts a claim into parts of at most so many messages and bytes, so that a reader can read each of them at once. Locks:
+-- Cuts a claim into parts, limited in messages and bytes, so that a reader can read each of them at once. Locks:
 -- shared while it reads.
 SELECT MIN(RowVersion), MAX(RowVersion), COUNT(*), SUM(Bytes)
 FROM (

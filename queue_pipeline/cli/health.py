@@ -1,0 +1,248 @@
+"""`health`: whether messages flow, for people, liveness probes and cron."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from queue_pipeline.cli.failures import redact
+from queue_pipeline.cli.output import count_of, write_json, write_lines
+from queue_pipeline.cli.parameters import Seconds, Text, any_queues_argument
+from queue_pipeline.cli.session import Session, shared_options
+from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.queue_health import HealthFinding, Limits, QueuesSeen, Watched, every_queue
+from queue_pipeline.transport.queue_health import look as look_at_queues
+
+if TYPE_CHECKING:
+    from queue_pipeline.orchestration.instance_health import InstanceSeen
+
+UNHEALTHY = 1
+HOME_VARIABLE = "DAGSTER_HOME"
+OLDEST_SECONDS = 900.0
+SECOND_LOOK_SECONDS = 2.0
+"""A run that ends has released its slots a moment before Dagster knows: it is looked at twice."""
+DAGSTER_CHECKS = ("dagster", "sensor", "daemon", "ticks")
+CHECKS = (*DAGSTER_CHECKS, "runs", "database", "queue", "oldest_message", "failing", "overdue", "abandoned")
+SECONDS = Seconds(0.1, 86_400.0 * 365, "a number of seconds from 0.1 to those of a year")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be looked at, and how closely."""
+
+    queues: Sequence[str]
+    home: str | None
+    """The home of Dagster; None to look at the database only."""
+    location: str | None
+    tick_seconds: float
+    oldest_seconds: float | None
+    timeout_seconds: float
+    limits: Limits
+    checks: Sequence[str] = CHECKS
+    """Which checks decide; what the others find are notes."""
+
+    @property
+    def needs_queues(self) -> bool:
+        """Whether the database has to be asked."""
+        return self.home is None or not set(self.checks) <= set(DAGSTER_CHECKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What was found, and where it was looked for."""
+
+    findings: Sequence[HealthFinding]
+    instance: InstanceSeen | None
+    queues: Sequence[str]
+
+    @property
+    def problems(self) -> list[HealthFinding]:
+        """What makes it unhealthy."""
+        return [finding for finding in self.findings if finding.is_problem]
+
+    @property
+    def notes(self) -> list[HealthFinding]:
+        """What a person should know as well."""
+        return [finding for finding in self.findings if not finding.is_problem]
+
+
+def _limit(name: str, default: float | None, explanation: str) -> Callable[[Any], Any]:
+    return click.option(name, type=SECONDS, metavar="N", default=default, show_default=True, help=explanation)
+
+
+@click.command()
+@any_queues_argument
+@click.option("--database-only", is_flag=True, help="Look at the queues, not at Dagster.")
+@click.option(
+    "--check",
+    "checks",
+    type=click.Choice(CHECKS),
+    multiple=True,
+    help="Let this check alone decide; can be given several times. `ticks` is for the liveness of a code server.",
+)
+@click.option("--location", type=Text(), metavar="NAME", help="Look at this code location only.")
+@_limit("--tick-seconds", 120.0, "How long ago the peek sensor may have ended its last tick, which takes up to 60 s.")
+@_limit("--oldest-seconds", None, "How long a message may wait; else what its pipeline declares, or 900.")
+@_limit("--overdue-seconds", 60.0, "How long a delayed message may be overdue.")
+@_limit("--abandoned-seconds", 120.0, "How long a batch may have no holder.")
+@_limit("--failing-seconds", 600.0, "How long all attempts on a queue may fail.")
+@_limit("--timeout-seconds", 10.0, "How long Dagster's storage, and then the database, may take to answer.")
+@shared_options
+@click.pass_context
+def health(
+    context: click.Context,
+    /,
+    queues: tuple[str, ...],
+    database_only: bool,
+    checks: tuple[str, ...],
+    location: str | None,
+    tick_seconds: float,
+    oldest_seconds: float | None,
+    timeout_seconds: float,
+    **limits: float,
+) -> None:
+    """Say whether messages flow; the exit code is 1 if they do not.
+
+    Looked at are the peek sensor and the runs of the Dagster in DAGSTER_HOME, and the queues of the pipelines that
+    the sensor watches. Without Dagster, or before the first tick, these are the given queues, or all of the
+    schema but the error queue. Nothing is changed, and no definitions are loaded.
+    """
+    session = context.ensure_object(Session)
+    home = None if database_only else os.environ.get(HOME_VARIABLE) or None
+    limited = Limits(**limits)
+    asked = Asked(queues, home, location, tick_seconds, oldest_seconds, timeout_seconds, limited, checks or CHECKS)
+    found = _examine(session, asked)
+    if session.json:
+        instance = None if found.instance is None else {"home": home, **asdict(found.instance)}
+        problems, notes = ([_document(session, one) for one in listed] for listed in (found.problems, found.notes))
+        document = {"healthy": not problems, "problems": problems, "notes": notes}
+        write_json({**document, "queues": list(found.queues), "dagster": instance})
+    else:
+        for kind, listed in (("problem", found.problems), ("note", found.notes)):
+            for finding in listed:
+                write_lines(f"{kind}: {_document(session, finding)['description']}")
+        write_lines(_summary(found))
+    if found.problems:
+        context.exit(UNHEALTHY)
+
+
+def _examine(session: Session, asked: Asked) -> Health:
+    # A setting that cannot be used is an error of usage; only what follows is one of health.
+    session.url(), session.nginn_settings()
+    findings: list[HealthFinding] = []
+    instance: InstanceSeen | None = None
+    try:
+        instance = _look_at_instance(asked)
+    except Exception as error:
+        findings.append(HealthFinding("dagster", str(asked.home), f"Dagster cannot be looked at: {_words(error)}"))
+    if asked.home is None:
+        text = f"ticks and runs are not looked at, without {HOME_VARIABLE} or with --database-only"
+        findings.append(HealthFinding("dagster", HOME_VARIABLE, text, is_problem=False))
+    if instance is not None:
+        findings += instance.findings(asked.tick_seconds)
+    queues: QueuesSeen | None = None
+    try:
+        if asked.needs_queues:
+            queues = _look_at_queues(session, asked, instance)
+            findings += queues.findings
+            if instance is not None:
+                findings += _without_slots(session, asked, instance, queues)
+    except Exception as error:
+        findings.append(HealthFinding("database", "database", f"the queues cannot be looked at: {_words(error)}"))
+    decided = [replace(one, is_problem=one.is_problem and one.check in asked.checks) for one in findings]
+    return Health(decided, instance, [] if queues is None else queues.queues)
+
+
+def _look_at_instance(asked: Asked) -> InstanceSeen | None:
+    if asked.home is None:
+        return None
+    # Dagster takes half a second to load, which a look at the database need not pay.
+    from queue_pipeline.orchestration.instance_health import look
+
+    return _in_time(lambda: look(asked.location), asked.timeout_seconds, "Dagster's storage")
+
+
+def _look_at_queues(session: Session, asked: Asked, instance: InstanceSeen | None) -> QueuesSeen:
+    known = [] if instance is None else [one.watched for one in instance.pipelines.values()]
+    limit = asked.oldest_seconds or OLDEST_SECONDS
+    if asked.queues:
+        declared = {one.queue: one for one in known}
+        watched = [declared.get(queue, Watched(queue, limit)) for queue in asked.queues]
+    else:
+        watched = known
+    if asked.oldest_seconds is not None:
+        watched = [Watched(one.queue, asked.oldest_seconds, one.pipeline) for one in watched]
+
+    def look() -> QueuesSeen:
+        with session.transport() as transport:
+            return look_at_queues(transport, watched or every_queue(transport, limit), asked.limits)
+
+    return _in_time(look, asked.timeout_seconds, "the database")
+
+
+def _without_slots(session: Session, asked: Asked, instance: InstanceSeen, queues: QueuesSeen) -> list[HealthFinding]:
+    """Runs that Dagster shows as working, and the database does not."""
+    suspects = instance.without_slots(queues.owners)
+    if not suspects:
+        return []
+    time.sleep(SECOND_LOOK_SECONDS)
+    again = _look_at_instance(asked)
+    still = again.without_slots(_look_at_queues(session, asked, again).owners) if again is not None else []
+    still_ids = {run.run_id for run in still}
+    return [
+        HealthFinding(
+            "runs",
+            run.run_id,
+            f"run {run.run_id} of {run.pipeline} is {run.status} for {run.seconds:,.0f} s and holds no slot: its "
+            "process may be gone",
+        )
+        for run in suspects
+        if run.run_id in still_ids
+    ]
+
+
+def _in_time(work: Callable[[], T], seconds: float, what: str) -> T:
+    """What some work returns; it is not waited for longer than it may take, and ends with this process."""
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failed:
+        raise failed[0]
+    if not done:
+        raise QueuePipelineError(f"{what} did not answer in {seconds:g} s")
+    return done[0]
+
+
+def _words(error: Exception) -> str:
+    """An error in a line; one that is not of this project says what it is."""
+    return str(error) if isinstance(error, QueuePipelineError) else f"{type(error).__name__}: {error}"
+
+
+def _document(session: Session, finding: HealthFinding) -> dict[str, str]:
+    text = redact(" ".join(finding.description.split()), session.secrets())
+    return {"check": finding.check, "subject": finding.subject, "description": text}
+
+
+def _summary(found: Health) -> str:
+    loops = [] if found.instance is None else found.instance.loops
+    ages = [loop.last_tick_seconds for loop in loops if loop.last_tick_seconds is not None]
+    ticks = f", last tick {min(ages):.0f} s ago" if ages else ""
+    state = f"not healthy: {count_of(len(found.problems), 'problem')}" if found.problems else "healthy"
+    return f"{state}; {count_of(len(found.queues), 'queue')} looked at{ticks}"

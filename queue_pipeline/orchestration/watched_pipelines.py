@@ -1,0 +1,49 @@
+"""The pipelines that a peek loop watches, kept in the sensor's cursor: others know them without loading their code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from queue_pipeline.transport.queue_health import Watched
+
+if TYPE_CHECKING:
+    from queue_pipeline.processing.pipeline import QueuePipeline
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPipeline:
+    """What a health check needs to know of a pipeline."""
+
+    name: str
+    queue: str
+    oldest_seconds: float
+    start_seconds: float
+
+    @staticmethod
+    def of(pipeline: QueuePipeline) -> WatchedPipeline:
+        """From its declaration."""
+        return WatchedPipeline(
+            pipeline.name, pipeline.input_queue, pipeline.oldest_message_seconds, pipeline.start_seconds
+        )
+
+    @property
+    def watched(self) -> Watched:
+        """The queue that it reads."""
+        return Watched(self.queue, self.oldest_seconds, self.name)
+
+
+def read_pipelines(cursor: Mapping[str, Any]) -> dict[str, WatchedPipeline]:
+    """The pipelines in the values of a cursor, by name."""
+    found = (WatchedPipeline(**values) for values in cursor.get("pipelines", ()))
+    return {one.name: one for one in found}
+
+
+def pipelines_of(cursor: str | None) -> dict[str, WatchedPipeline]:
+    """The pipelines in the text of a cursor; none if it cannot be read."""
+    try:
+        return read_pipelines(json.loads(cursor or "{}"))
+    except (ValueError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,98 @@
+"""What a transform caches ends with its attempt: Spark shares its cache among all sessions, and keeps it for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import uuid
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+_CACHES = "queue_pipeline_caches"
+"""The attribute of a session that holds its `AttemptCaches`."""
+_VIEW = "queue_pipeline_cached_"
+
+
+class AttemptCaches:
+    """Notes what is cached in one session, by frame or by name, from any thread."""
+
+    def __init__(self, session: SparkSession) -> None:
+        """Whatever the session caches from now on is noted."""
+        self._session: Any = session
+        self._frames: list[DataFrame] = []
+        self._views: list[str] = []
+        self._is_by_name = False
+        _install()
+        setattr(session, _CACHES, self)
+        original = self._session.sql
+
+        def sql(*query: Any, **named: Any) -> Any:
+            if "cache" in f"{query}{named}".lower():
+                self.note_name()
+            return original(*query, **named)
+
+        self._session.sql = sql  # type: ignore[method-assign]
+
+    def note_name(self, name: str = "") -> None:
+        """Note that a view is cached by its name."""
+        self._is_by_name |= not name.startswith(_VIEW)
+
+    def persist(self, frame: Any, original: Any, level: StorageLevel) -> Any:
+        """Cache a frame as Spark does, so that it can be found again.
+
+        A Connect server finds a cached frame by the plan that it makes of it anew, which differs where a random seed is
+        drawn: it would neither use nor forget it. A view is analysed once.
+        """
+        if is_remote():
+            view = f"{_VIEW}{uuid.uuid4().hex}"
+            # A frame with two columns of one name can be no view.
+            with contextlib.suppress(AnalysisException):
+                frame.createTempView(view)
+                self._views.append(view)
+                self._session.catalog.cacheTable(view, level)
+                return frame
+        self._frames.append(frame)
+        return original(frame, level)
+
+    def end(self) -> None:
+        """Have Spark forget all of it; nothing is asked of Spark if nothing was cached."""
+        for frame in self._frames:
+            frame.unpersist()
+        views = list(self._views)
+        if self._is_by_name:
+            views = [table.name for table in self._session.catalog.listTables() if table.isTemporary]
+        for view in views:
+            self._session.catalog.uncacheTable(view)
+
+
+def _install() -> None:
+    """Have PySpark tell the session of a frame, and of a catalog, that something is cached."""
+    folder = "pyspark.sql.connect" if is_remote() else "pyspark.sql.classic"
+    frames: Any = importlib.import_module(f"{folder}.dataframe").DataFrame
+    catalogs: Any = importlib.import_module(
+        "pyspark.sql.connect.catalog" if is_remote() else "pyspark.sql.catalog"
+    ).Catalog
+    if getattr(frames.persist, "is_noted", False):
+        return
+    persist, cache_table, clear_cache = frames.persist, catalogs.cacheTable, catalogs.clearCache
+
+    def noted_persist(self: Any, storageLevel: StorageLevel = StorageLevel.MEMORY_AND_DISK_DESER) -> Any:
+        caches = getattr(self.sparkSession, _CACHES, None)
+        return persist(self, storageLevel) if caches is None else caches.persist(self, persist, storageLevel)
+
+    def noted_cache_table(self: Any, tableName: str, storageLevel: StorageLevel | None = None) -> None:
+        if (caches := getattr(self._sparkSession, _CACHES, None)) is not None:
+            caches.note_name(tableName)
+        cache_table(self, tableName, storageLevel)
+
+    def clear_own_cache(self: Any) -> None:
+        caches = getattr(self._sparkSession, _CACHES, None)
+        clear_cache(self) if caches is None else caches.end()
+
+    noted_persist.is_noted = True  # type: ignore[attr-defined]
+    frames.persist, frames.cache = noted_persist, lambda self: self.persist()
+    catalogs.cacheTable, catalogs.clearCache = noted_cache_table, clear_own_cache

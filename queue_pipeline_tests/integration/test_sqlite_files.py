@@ -1,0 +1,45 @@
+"""SQLite: the file of a database, its folder, and the disk that it is on."""
+
+import pytest
+from sqlalchemy import event
+
+from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline.transport.errors import DatabaseUnavailableError
+
+
+def test_the_folder_of_a_sqlite_file_is_created_with_the_first_connection(tmp_path):
+    path = tmp_path / "new" / "folder of it" / "queues.db"
+    with QueueTransport(f"sqlite:///{path}") as transport:
+        assert not path.parent.exists()
+        transport.install("orders")
+        assert path.exists()
+
+
+def test_a_folder_that_cannot_be_created_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with (
+        QueueTransport(f"sqlite:///{tmp_path}/file/queues.db") as transport,
+        pytest.raises(DatabaseUnavailableError, match=r"folder of .*file/queues\.db cannot be created.*another path"),
+    ):
+        transport.peek("orders")
+
+
+def test_a_file_that_is_no_database_is_a_clear_error(tmp_path):
+    path = tmp_path / "queues.db"
+    path.write_bytes(b"this is no SQLite file, however long it may be; " * 50)
+    with (
+        QueueTransport(f"sqlite:///{path}") as transport,
+        pytest.raises(DatabaseUnavailableError, match="not a database"),
+    ):
+        transport.peek("orders")
+
+
+def test_a_full_disk_is_not_the_fault_of_a_message(sqlite):
+    transport = sqlite.transport()
+    transport.install("orders")
+    event.listen(
+        transport.database.engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 60")
+    )
+    with pytest.raises(DatabaseUnavailableError, match=r"orders.*disk is full"):
+        transport.send("orders", new_message("x" * 5_000_000))
+    assert transport.peek("orders") == 0

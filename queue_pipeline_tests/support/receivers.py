@@ -1,0 +1,9 @@
+"""What the tests of receivers share."""
+
+from queue_pipeline.transport.addressing import RECEIVERS_TABLE
+
+LEASE = 300.0
+
+
+def table_of(transport):
+    return transport.book.own(RECEIVERS_TABLE).qualified
