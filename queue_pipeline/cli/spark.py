@@ -10,8 +10,8 @@ import click
 
 from queue_pipeline.cli.output import duration, size_of, write_json, write_lines
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.processing import warm_spark
-from queue_pipeline.processing.spark_setting import DEFAULT, ENVIRONMENT_VARIABLE, spark_config
+from queue_pipeline.processing.spark import warm_server as warm_spark
+from queue_pipeline.processing.spark.settings import DEFAULT, ENVIRONMENT_VARIABLE, spark_config
 from queue_pipeline.transport.errors import ConfigurationError
 
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.outcomes import add_to, each, fail, send
-from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.processing.declaration.outcomes import add_to, each, fail, send
+from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 
 Money = Annotated[Decimal, Field(max_digits=12, decimal_places=2, gt=0)]
 

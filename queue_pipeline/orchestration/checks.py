@@ -6,7 +6,7 @@ import dagster as dg
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import QueueNotFoundError
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 import dagster as dg
 
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.addressing import QueueTable
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError

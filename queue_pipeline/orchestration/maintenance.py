@@ -11,7 +11,7 @@ from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.old_runs import REMOVE_JOB, REMOVE_OP, keep_days
 from queue_pipeline.orchestration.subscribing import subscribe
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError
 

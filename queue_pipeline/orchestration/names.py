@@ -9,7 +9,7 @@ import dagster as dg
 
 if TYPE_CHECKING:
     # Not loaded for a name: it brings Spark, which a health check must not wait for.
-    from queue_pipeline.processing.pipeline import QueuePipeline
+    from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 PEEK_SENSOR = "peek_queues"
 PIPELINE_TAG = "queue_pipeline/pipeline"

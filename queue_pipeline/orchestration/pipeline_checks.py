@@ -8,7 +8,7 @@ import dagster as dg
 
 from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError

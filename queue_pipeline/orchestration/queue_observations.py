@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from queue_pipeline.orchestration import metadata
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueuePipelineError
 

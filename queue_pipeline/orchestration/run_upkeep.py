@@ -16,7 +16,7 @@ from dagster._core.events import JobFailureData, RunFailureReason
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.code_server import CodeServer
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.process_identity import is_gone
 from queue_pipeline.transport.receivers import Receiver

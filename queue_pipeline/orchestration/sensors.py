@@ -19,8 +19,8 @@ from queue_pipeline.orchestration.surroundings import DagsterSurroundings
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.orchestration.upkeep import Upkeep
 from queue_pipeline.orchestration.watched_pipelines import WatchedPipeline
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.source_code import SourceCode
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
 

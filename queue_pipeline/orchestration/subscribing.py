@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import DatabaseUnavailableError, QueuePipelineError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from queue_pipeline.transport.queue_health import Watched
 
 if TYPE_CHECKING:
-    from queue_pipeline.processing.pipeline import QueuePipeline
+    from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from queue_pipeline.processing.figures import RunFigures
+from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline_tests.benchmarks import ours
 from queue_pipeline_tests.benchmarks.plan import Plan
 from queue_pipeline_tests.benchmarks.ratios import YOUNG, ratios, young_ratio

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from queue_pipeline.processing.figures import RunFigures
+from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks import jdbc, ours, peers
 from queue_pipeline_tests.benchmarks.consumers.crew import Crew

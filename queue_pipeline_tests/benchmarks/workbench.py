@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.processing.spark_setting import PROPERTIES_VARIABLE, spark_config
+from queue_pipeline.processing.spark.settings import PROPERTIES_VARIABLE, spark_config
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.backlogs import Backlogs

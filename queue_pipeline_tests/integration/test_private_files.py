@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.processing.handover import Handover
+from queue_pipeline.processing.spark.input import Handover
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.private_files import temporary_folder, user_folder, write_private_file
@@ -21,7 +21,7 @@ from tools.processes import Processes
 BATCH = """
 import contextlib, sys, time
 import pyarrow as pa
-from queue_pipeline.processing import handover
+from queue_pipeline.processing.spark import input as handover
 with contextlib.ExitStack() as stack:
     print(handover._written(pa.table({"body": [b"a secret"] * 1000}), stack), flush=True)
     time.sleep(600)

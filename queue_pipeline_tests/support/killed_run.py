@@ -23,14 +23,14 @@ from typing import Any, Self
 
 from sqlalchemy import text
 
-from queue_pipeline.processing.batch import BatchProcessor
-from queue_pipeline.processing.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.drain import Drain, Drained
-from queue_pipeline.processing.envelopes import Sending
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recoverability import Recoverability
-from queue_pipeline.processing.recovery import Recovery
-from queue_pipeline.processing.transforming import Transformed
+from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.run.pipeline_run import Drain, Drained
+from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.run.recovery import Recovery
+from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claim_store import ClaimStore
 from queue_pipeline.transport.claims import Claims

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.messages_frame import BETWEEN, ORIGIN, ORIGIN_FIELDS, SEAL
-from queue_pipeline.processing.outcomes import ADDED, KEY, OUTCOME, TABLE, VALUES, position_name
-from queue_pipeline.processing.sorting import FIELDS, with_origin
+from queue_pipeline.processing.batch.messages_frame import BETWEEN, ORIGIN, ORIGIN_FIELDS, SEAL
+from queue_pipeline.processing.declaration.outcomes import ADDED, KEY, OUTCOME, TABLE, VALUES, position_name
+from queue_pipeline.processing.results.sorting import FIELDS, with_origin
 
 ORIGIN_TYPE = pa.struct([(name, pa.int64() if name == "row_version" else pa.string()) for name in ORIGIN_FIELDS])
 

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline_tests.support.backends import Backend
 
 DATABASE, SCHEMA, BROKEN = "TEST_DATABASE", "TEST_SCHEMA", "TEST_BROKEN"

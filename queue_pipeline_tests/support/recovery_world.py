@@ -11,11 +11,11 @@ from unittest import mock
 
 import pytest
 
-from queue_pipeline.processing.drain import Drain
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.errors import EverythingFailsError
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recoverability import Recoverability
-from queue_pipeline.processing.recovery import Attempted, Recovery
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.run.recovery import Attempted, Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, FAILURES_TABLE

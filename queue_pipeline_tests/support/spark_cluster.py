@@ -22,8 +22,8 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.spark_session import check_reachable, prepare_environment
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.spark.session import check_reachable, prepare_environment
+from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline_tests.support.command_line import environment
 from tools.processes import Processes, tail
 

@@ -5,11 +5,11 @@ import json
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.claimed_batch import SCHEMA, ClaimedBatch
-from queue_pipeline.processing.envelopes import Sending
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.spark_internals import AttemptSessions
-from queue_pipeline.processing.transforming import SparkTransformer
+from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch
+from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import Claim
 from queue_pipeline.transport import headers as wire
 

@@ -19,9 +19,9 @@ from pyspark.sql.types import ArrayType, StringType
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.outcomes import each, send
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.declaration.outcomes import each, send
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.spark.settings import spark_config
 
 TRAVEL = "UDF_TRAVEL"
 SUFFIX = "!"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.processing import warm_spark
-from queue_pipeline.processing.spark_folder import private_folders
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.spark import warm_server as warm_spark
+from queue_pipeline.processing.spark.folder import private_folders
+from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline_tests.support.command_line import run
 from queue_pipeline_tests.support.waiting import eventually
 

@@ -12,7 +12,7 @@ import pytest
 from queue_pipeline.cli.app import app
 from queue_pipeline.defs.orders import orders
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [

@@ -21,9 +21,9 @@ MODULES = [
     "queue_pipeline.transport",
     "queue_pipeline.client",
     "queue_pipeline.cli.app",
-    "queue_pipeline.processing.drain",
-    "queue_pipeline.processing.executors.source",
-    "queue_pipeline.processing.executors.tasks",
+    "queue_pipeline.processing.run.pipeline_run",
+    "queue_pipeline.processing.source.source",
+    "queue_pipeline.processing.batch.tasks",
     "queue_pipeline.orchestration.definitions",
     "queue_pipeline.definitions",
 ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from queue_pipeline.processing.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.drain import Drain
-from queue_pipeline.processing.envelopes import Sending
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recoverability import Recoverability
-from queue_pipeline.processing.recovery import Attempted, Recovery
-from queue_pipeline.processing.sorting import Failed
-from queue_pipeline.processing.transforming import Transformed
+from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.run.recovery import Attempted, Recovery
+from queue_pipeline.processing.results.sorting import Failed
+from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.transport import ReadyMessages, TableRows
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES

@@ -13,7 +13,7 @@ import click
 
 from queue_pipeline.cli.output import write_lines
 from queue_pipeline.cli.parameters import POSITIVE
-from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE
+from queue_pipeline.processing.spark.settings import ENVIRONMENT_VARIABLE
 from queue_pipeline.transport.errors import QueuePipelineError
 from tools.cluster.cluster_folder import ClusterFolder
 from tools.cluster.ports import Ports

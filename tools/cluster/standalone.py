@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from queue_pipeline.processing.spark_session import check_java
+from queue_pipeline.processing.spark.session import check_java
 from tools.cluster import programs
 from tools.cluster.cluster_folder import ClusterFolder
 from tools.cluster.errors import ClusterError

@@ -17,11 +17,11 @@ from queue_pipeline.cli.output import write_heading, write_lines, write_table
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import random_seed
 from queue_pipeline.example.samples import samples
-from queue_pipeline.processing import warm_spark
-from queue_pipeline.processing.spark_folder import DISCOVERY_VARIABLE
-from queue_pipeline.processing.spark_session import check_reachable
-from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.spark import warm_server as warm_spark
+from queue_pipeline.processing.spark.folder import DISCOVERY_VARIABLE
+from queue_pipeline.processing.spark.session import check_reachable
+from queue_pipeline.processing.spark.settings import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
+from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport.transport import QueueTransport
 from tools.demo.dagster_ui import JOB, DagsterUi, Run, free_port
 from tools.demo.figures import Figures, unprocessed

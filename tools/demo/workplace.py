@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from queue_pipeline.processing import warm_spark
-from queue_pipeline.processing.spark_folder import DISCOVERY_VARIABLE
-from queue_pipeline.processing.spark_setting import DEFAULT
-from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
+from queue_pipeline.processing.spark import warm_server as warm_spark
+from queue_pipeline.processing.spark.folder import DISCOVERY_VARIABLE
+from queue_pipeline.processing.spark.settings import DEFAULT
+from queue_pipeline.processing.spark.settings import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DATABASE_VARIABLE
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.private_files import make_private_folder

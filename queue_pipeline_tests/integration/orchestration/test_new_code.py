@@ -14,8 +14,8 @@ from queue_pipeline.orchestration.definitions import build_definitions, project_
 from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
 from queue_pipeline.orchestration.run_upkeep import Deployment
 from queue_pipeline.orchestration.surroundings import DagsterSurroundings
-from queue_pipeline.processing import source_code
-from queue_pipeline.processing.source_code import SourceCode
+from queue_pipeline.processing.run import source_code
+from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline_tests.support import pipelines

@@ -26,7 +26,7 @@ import dagster as dg
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.spark.settings import spark_config
 
 resources = {
     "transport": QueueTransportResource(database=dg.EnvVar("QUEUE_PIPELINE_DATABASE")),

@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.outcomes import Results, each, publish, reply, send
+from queue_pipeline.processing.declaration.outcomes import Results, each, publish, reply, send
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.both_routes import fill, numbers, process
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.acknowledgement import acknowledgements
-from queue_pipeline.processing.audit import audit_copies
-from queue_pipeline.processing.exception_text import describe, error_types
+from queue_pipeline.processing.results.acknowledgement import acknowledgements
+from queue_pipeline.processing.results.audit import audit_copies
+from queue_pipeline.processing.results.exceptions import describe, error_types
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.error_message import LONGEST_MESSAGE, Failure, error_message

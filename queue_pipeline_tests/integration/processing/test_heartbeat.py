@@ -3,7 +3,7 @@ import logging
 import pytest
 from sqlalchemy import create_engine
 
-from queue_pipeline.processing.heartbeat import Heartbeat
+from queue_pipeline.processing.run.heartbeat import Heartbeat
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline_tests.support.waiting import eventually
 

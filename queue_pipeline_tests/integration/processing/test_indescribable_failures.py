@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_pipeline.processing.recoverability import Recoverability
+from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import CLAIMS_TABLE, FAILURES_TABLE
 from queue_pipeline.transport.error_message import LONGEST_MESSAGE
@@ -121,7 +121,7 @@ def test_an_unreliable_batch_counts_it_too(transport, backend):
 
 
 def recover(transport, claim, transformer):
-    from queue_pipeline.processing.recovery import Recovery
+    from queue_pipeline.processing.run.recovery import Recovery
 
     recovery = Recovery(declare(), transport, transformer)
     succeed_once(recovery)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.outcomes import Append, Merge, Results, add_to, append_to, each, fail, send
+from queue_pipeline.processing.declaration.outcomes import Append, Merge, Results, add_to, append_to, each, fail, send
 
 DAY = date(2024, 5, 31)
 

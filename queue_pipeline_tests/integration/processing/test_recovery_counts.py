@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from queue_pipeline.processing.drain import Drain
-from queue_pipeline.processing.recoverability import Recoverability
-from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, Poisoned, poisoned_by
 from queue_pipeline_tests.support.recovering import AT_ONCE, THIS_CODE, bodies, declare, fill, prove, run

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from queue_pipeline.processing.drain import Drain
-from queue_pipeline.processing.recoverability import NO_RETRIES, Recoverability
-from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Recoverability
+from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport.errors import ClaimLostError, TransientDatabaseError
 from queue_pipeline_tests.support.claimed_rows import add_row

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.processing.body.parse import body_parser
-from queue_pipeline.processing.claimed_batch import parse_bodies, read_batch
-from queue_pipeline.processing.outcomes import each, fail, send
-from queue_pipeline.processing.recoverability import Recoverability
+from queue_pipeline.processing.batch.claimed_batch import parse_bodies, read_batch
+from queue_pipeline.processing.declaration.outcomes import each, fail, send
+from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline_tests.support.hostile_rows import (
     BODIES,
@@ -227,11 +227,11 @@ def echo(messages):
 
 
 def run_by_spark(transport, spark, pipeline):
-    from queue_pipeline.processing.drain import Drain
-    from queue_pipeline.processing.executors.staging import Executors
-    from queue_pipeline.processing.recovery import Recovery
-    from queue_pipeline.processing.spark_internals import AttemptSessions
-    from queue_pipeline.processing.transforming import SparkTransformer
+    from queue_pipeline.processing.run.pipeline_run import Drain
+    from queue_pipeline.processing.batch.executors import Executors
+    from queue_pipeline.processing.run.recovery import Recovery
+    from queue_pipeline.processing.spark.internals import AttemptSessions
+    from queue_pipeline.processing.batch.transformer import SparkTransformer
 
     sessions = AttemptSessions(lambda: spark)
     executors = Executors(pipeline, transport, sessions)

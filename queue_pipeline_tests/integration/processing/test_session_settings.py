@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.outcomes import Append, Results, add_to, append_to, each, fail, send
+from queue_pipeline.processing.declaration.outcomes import Append, Results, add_to, append_to, each, fail, send
 from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.both_routes import fill, numbers, process
 

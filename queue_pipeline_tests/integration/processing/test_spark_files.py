@@ -4,8 +4,8 @@ import stat
 
 from pyspark import StorageLevel
 
-from queue_pipeline.processing.spark_folder import LOCAL, spark_folder
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.spark.folder import LOCAL, spark_folder
+from queue_pipeline.processing.spark.settings import spark_config
 
 
 def test_java_makes_its_temporary_files_there_too(spark):

@@ -6,13 +6,13 @@ import pytest
 from pyspark.sql import functions as F
 from sqlalchemy import create_engine
 
-from queue_pipeline.processing.executors import source
-from queue_pipeline.processing.executors.manifest import TaskReport
-from queue_pipeline.processing.executors.outcome_writer import OutcomeWriter
-from queue_pipeline.processing.executors.own_errors import own_errors
-from queue_pipeline.processing.executors.settings import EXECUTOR_VARIABLE, executor_settings
-from queue_pipeline.processing.messages_frame import MESSAGE
-from queue_pipeline.processing.outcomes import add_to, each, fail, send
+from queue_pipeline.processing.source import source
+from queue_pipeline.processing.batch.manifest import TaskReport
+from queue_pipeline.processing.results.outcome_writer import OutcomeWriter
+from queue_pipeline.processing.spark.worker_errors import own_errors
+from queue_pipeline.processing.batch.worker_transport import EXECUTOR_VARIABLE, executor_settings
+from queue_pipeline.processing.batch.messages_frame import MESSAGE
+from queue_pipeline.processing.declaration.outcomes import add_to, each, fail, send
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.claimed_batch import SCHEMA
-from queue_pipeline.processing.contract import check_returned, returned_by
-from queue_pipeline.processing.messages_frame import messages_frame
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.batch.claimed_batch import SCHEMA
+from queue_pipeline.processing.declaration.contract import check_returned, returned_by
+from queue_pipeline.processing.batch.messages_frame import messages_frame
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 
 def total(messages):

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.outcomes import Append, Merge, Results, each, fail, reply, send
-from queue_pipeline.processing.pipeline import Output
-from queue_pipeline.processing.sorting import NO_REPLY_ADDRESS
+from queue_pipeline.processing.declaration.outcomes import Append, Merge, Results, each, fail, reply, send
+from queue_pipeline.processing.declaration.pipeline import Output
+from queue_pipeline.processing.results.sorting import NO_REPLY_ADDRESS
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline_tests.support.transforming import batch, failures, ids, number, numbered, run, sent, x

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.outcomes import Results, each, reply, send
+from queue_pipeline.processing.declaration.outcomes import Results, each, reply, send
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.transforming import number, numbered, run, x
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from queue_pipeline.processing.executors.staging import Executors
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recovery import Recovery
-from queue_pipeline.processing.spark_internals import AttemptSessions
-from queue_pipeline.processing.transforming import SparkTransformer
-from queue_pipeline.processing.travel import is_local
+from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.recovery import Recovery
+from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.batch.transformer import SparkTransformer
+from queue_pipeline.processing.batch.route import is_local
 from queue_pipeline.transport import new_message
 
 

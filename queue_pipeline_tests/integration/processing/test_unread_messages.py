@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
-from queue_pipeline.processing.recoverability import Recoverability
-from queue_pipeline.processing.recovery import Recovery
+from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import claim_reader
 from queue_pipeline_tests.support.hostile_rows import HostileRow, insert, stored
 from queue_pipeline_tests.support.nginn_bus import ORDERS, Bus, body_of

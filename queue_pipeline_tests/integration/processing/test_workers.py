@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from queue_pipeline.processing.executors.claim_source_reader import claim_parts
-from queue_pipeline.processing.executors.daemon import LOADED
-from queue_pipeline.processing.executors.narrow import is_narrow, physical_plan
-from queue_pipeline.processing.executors.settings import executor_settings
-from queue_pipeline.processing.executors.staging import _claimed
-from queue_pipeline.processing.executors.tasks import Reading
+from queue_pipeline.processing.source.reader import claim_parts
+from queue_pipeline.processing.spark.worker_daemon import LOADED
+from queue_pipeline.processing.spark.plan_partitioning import is_narrow, physical_plan
+from queue_pipeline.processing.batch.worker_transport import executor_settings
+from queue_pipeline.processing.batch.executors import _claimed
+from queue_pipeline.processing.batch.tasks import Reading
 from queue_pipeline.transport import new_message
 
 
@@ -25,13 +25,13 @@ def test_workers_are_forked_by_a_process_that_has_loaded_what_they_need(spark):
         yield pa.RecordBatch.from_pydict({"loaded": [sum(one in sys.modules for one in modules)], "by": [command[2]]})
 
     found = spark.range(1).mapInArrow(loaded, "loaded long, by string").collect()
-    assert {tuple(row) for row in found} == {(len(LOADED), "queue_pipeline.processing.executors.daemon")}
+    assert {tuple(row) for row in found} == {(len(LOADED), "queue_pipeline.processing.spark.worker_daemon")}
 
 
 def test_what_forks_workers_has_no_threads_of_its_own_that_could_hold_a_lock():
     """But for that of an allocator which handles forks itself."""
     code = (
-        "import os; from queue_pipeline.processing.executors.daemon import load; load(); "
+        "import os; from queue_pipeline.processing.spark.worker_daemon import load; load(); "
         "print(*(open(f'/proc/self/task/{one}/comm').read().strip() for one in os.listdir('/proc/self/task')))"
     )
     environment = {**os.environ, "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER"}

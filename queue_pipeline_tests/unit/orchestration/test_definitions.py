@@ -17,7 +17,7 @@ from queue_pipeline.orchestration.definitions import (
     project_code,
     queue_specs,
 )
-from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 from queue_pipeline.transport import Event
 from queue_pipeline.transport.errors import ConfigurationError
 
@@ -58,7 +58,7 @@ def package(monkeypatch, tmp_path, **modules):
 
 
 PIPELINE = """
-from queue_pipeline.processing.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 {variable} = QueuePipeline(name="{name}", input_queue="{queue}", transform=lambda messages: messages)
 """
 

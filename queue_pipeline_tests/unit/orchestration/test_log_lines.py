@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from queue_pipeline.orchestration.metadata import lines
-from queue_pipeline.processing.batch_report import BatchReport
-from queue_pipeline.processing.failed_copies import FailedMessage
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recovery import Attempted
+from queue_pipeline.processing.batch.report import BatchReport
+from queue_pipeline.processing.results.failed_copies import FailedMessage
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.recovery import Attempted
 
 
 def report(failed):

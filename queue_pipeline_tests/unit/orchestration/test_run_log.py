@@ -10,9 +10,9 @@ import pytest
 
 from queue_pipeline.orchestration import run_log
 from queue_pipeline.orchestration.run_log import MOST_FAILURE_LINES, SUMMARY_SECONDS, RunLog, RunSummary
-from queue_pipeline.processing.batch_report import BatchReport
-from queue_pipeline.processing.failed_copies import FailedMessage
-from queue_pipeline.processing.recovery import Attempted
+from queue_pipeline.processing.batch.report import BatchReport
+from queue_pipeline.processing.results.failed_copies import FailedMessage
+from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline_tests.support.pipelines import declare
 from queue_pipeline_tests.support.waiting import eventually
 

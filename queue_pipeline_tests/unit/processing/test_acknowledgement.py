@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from queue_pipeline.processing import acknowledgement
-from queue_pipeline.processing.acknowledgement import acknowledgements
+from queue_pipeline.processing.results import acknowledgement
+from queue_pipeline.processing.results.acknowledgement import acknowledgements
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import check_ready

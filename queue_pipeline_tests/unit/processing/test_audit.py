@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from queue_pipeline.processing.audit import audit_copies
+from queue_pipeline.processing.results.audit import audit_copies
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.ready import check_ready

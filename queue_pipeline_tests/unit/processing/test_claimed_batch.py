@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.claimed_batch import (
+from queue_pipeline.processing.batch.claimed_batch import (
     CHUNK_MESSAGES,
     SCHEMA,
     TAKEN_OUT,

@@ -3,7 +3,7 @@ from math import ceil
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.concurrency import (
+from queue_pipeline.processing.run.concurrency import (
     FAILURES_TO_SHRINK,
     SUCCESSES_TO_GROW,
     Demand,

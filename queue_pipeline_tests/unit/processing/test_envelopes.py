@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from queue_pipeline.processing.envelopes import Publication, Sending, envelopes
-from queue_pipeline.processing.result_ids import result_ids
-from queue_pipeline.processing.sorting import sort_outcomes
+from queue_pipeline.processing.results.envelopes import Publication, Sending, envelopes
+from queue_pipeline.processing.results.result_ids import result_ids
+from queue_pipeline.processing.results.sorting import sort_outcomes
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline_tests.support.outcome_tables import fail, message, publish, related, reply, send

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.processing.exception_text import LONGEST_TEXT, describe, error_types
+from queue_pipeline.processing.results.exceptions import LONGEST_TEXT, describe, error_types
 from queue_pipeline.transport.error_message import LONGEST_MESSAGE, Failure
 from queue_pipeline.transport.stack_frames import module_of
 from queue_pipeline_tests.support.service_control import parse_frames
@@ -293,7 +293,7 @@ def test_names_of_an_error_include_that_of_the_package_that_shows_it():
 
 
 def test_describing_does_not_load_spark():
-    program = "import queue_pipeline.processing.exception_text as text, sys; text.describe(ValueError('x')); "
+    program = "import queue_pipeline.processing.results.exceptions as text, sys; text.describe(ValueError('x')); "
     loaded = subprocess.run(
         [sys.executable, "-c", program + "print([name for name in sys.modules if name.startswith('pyspark')])"],
         capture_output=True,

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.orchestration.metadata import of_run, sentence
-from queue_pipeline.processing.batch_report import SLOWEST_KEPT, BatchReport
-from queue_pipeline.processing.failed_copies import FailedMessage
-from queue_pipeline.processing.figures import FAILED_KEPT, RunFigures, slowest
+from queue_pipeline.processing.batch.report import SLOWEST_KEPT, BatchReport
+from queue_pipeline.processing.results.failed_copies import FailedMessage
+from queue_pipeline.processing.run.run_metrics import FAILED_KEPT, RunFigures, slowest
 
 
 def report(latencies=(), *, sent=0, failed=0, attempt=1, expired=0, table_rows=0, name="c"):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.header_columns import escaped, header_texts
+from queue_pipeline.processing.results.header_texts import escaped, header_texts
 from queue_pipeline.transport import headers as wire
 
 hard = st.sampled_from(

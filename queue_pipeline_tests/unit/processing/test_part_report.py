@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.processing.body.parse import body_parser
-from queue_pipeline.processing.executors.part_report import (
+from queue_pipeline.processing.batch.part_report import (
     QUANTILES,
     PartReport,
     outside,

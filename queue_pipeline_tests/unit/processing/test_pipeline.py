@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from queue_pipeline.processing.outcomes import publish
-from queue_pipeline.processing.pipeline import Output, QueuePipeline
+from queue_pipeline.processing.declaration.outcomes import publish
+from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 from queue_pipeline.transport import TransactionMode
 from queue_pipeline.transport.errors import ConfigurationError
 

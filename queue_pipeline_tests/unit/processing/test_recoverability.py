@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recoverability import (
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import (
     DelayedRetry,
     Recoverability,
     Step,

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.result_ids import NAMESPACE, number_results, result_ids, result_name
+from queue_pipeline.processing.results.result_ids import NAMESPACE, number_results, result_ids, result_name
 
 texts = st.text(st.characters(codec="utf-8"))
 results = st.lists(

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from queue_pipeline.processing import source_code
-from queue_pipeline.processing.source_code import SourceCode
+from queue_pipeline.processing.run import source_code
+from queue_pipeline.processing.run.source_code import SourceCode
 
 LONG_AGO = 1_700_000_000
 

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from queue_pipeline.processing.exception_text import describe, error_types
+from queue_pipeline.processing.results.exceptions import describe, error_types
 from queue_pipeline_tests.support.service_control import parse_frames
 
 HERE = __name__

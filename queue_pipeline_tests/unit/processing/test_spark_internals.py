@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.connect.expressions import UnresolvedNamedLambdaVariable
 
-from queue_pipeline.processing import spark_internals
-from queue_pipeline.processing.spark_internals import AttemptSessions, collected, stable_names
+from queue_pipeline.processing.spark import internals as spark_internals
+from queue_pipeline.processing.spark.internals import AttemptSessions, collected, stable_names
 
 # --- names of lambda variables -----------------------------------------------------------------------------
 

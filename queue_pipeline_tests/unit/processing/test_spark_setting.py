@@ -7,8 +7,8 @@ import pytest
 
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.errors import SparkUnavailableError
-from queue_pipeline.processing.spark_session import check_reachable, prepare_environment
-from queue_pipeline.processing.spark_setting import further_properties, spark_config
+from queue_pipeline.processing.spark.session import check_reachable, prepare_environment
+from queue_pipeline.processing.spark.settings import further_properties, spark_config
 from queue_pipeline.transport.errors import ConfigurationError
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.table_rows import OutcomeRows, together
+from queue_pipeline.processing.results.table_rows import OutcomeRows, together
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.user_tables import TableRows
 

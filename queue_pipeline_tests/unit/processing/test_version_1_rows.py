@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from queue_pipeline.processing.audit import audit_copies
-from queue_pipeline.processing.claimed_batch import prepare
-from queue_pipeline.processing.failed_copies import failed_copies, same_reason
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recoverability import DelayedRetry
+from queue_pipeline.processing.results.audit import audit_copies
+from queue_pipeline.processing.batch.claimed_batch import prepare
+from queue_pipeline.processing.results.failed_copies import failed_copies, same_reason
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import DelayedRetry
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.addressing import AddressBook
 from queue_pipeline.transport.claimed_columns import from_rows

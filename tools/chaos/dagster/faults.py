@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from queue_pipeline.processing import warm_spark
+from queue_pipeline.processing.spark import warm_server as warm_spark
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueuePipelineError
 from tools.chaos.dagster.plan import BILLING, ORDERS

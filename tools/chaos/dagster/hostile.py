@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.outcomes import each, send
+from queue_pipeline.processing.declaration.outcomes import each, send
 from tools.chaos.dagster.plan import (
     DIE,
     EXIT,

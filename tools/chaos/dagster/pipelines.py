@@ -7,9 +7,9 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.outcomes import TableRow, add_to, each, send
-from queue_pipeline.processing.pipeline import QueuePipeline
-from queue_pipeline.processing.recoverability import Recoverability
+from queue_pipeline.processing.declaration.outcomes import TableRow, add_to, each, send
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import Recoverability
 from tools.chaos.dagster.hostile import obey
 from tools.chaos.dagster.plan import (
     BILLED,

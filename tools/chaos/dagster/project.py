@@ -10,9 +10,9 @@ from pathlib import Path
 
 from queue_pipeline.orchestration.definitions import AUTOSTART_VARIABLE
 from queue_pipeline.orchestration.sensors import TICK_VARIABLE
-from queue_pipeline.processing.spark_folder import DISCOVERY_VARIABLE
-from queue_pipeline.processing.spark_setting import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
-from queue_pipeline.processing.spark_setting import PROPERTIES_VARIABLE as SPARK_PROPERTIES_VARIABLE
+from queue_pipeline.processing.spark.folder import DISCOVERY_VARIABLE
+from queue_pipeline.processing.spark.settings import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
+from queue_pipeline.processing.spark.settings import PROPERTIES_VARIABLE as SPARK_PROPERTIES_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DATABASE_VARIABLE
 from queue_pipeline.transport.private_files import make_private_folder
 
@@ -30,7 +30,7 @@ from chaos_shop.release import RELEASE
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.spark_setting import spark_config
+from queue_pipeline.processing.spark.settings import spark_config
 from tools.chaos.dagster.pipelines import pipelines
 
 defs = dg.Definitions.merge(

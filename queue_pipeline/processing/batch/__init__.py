@@ -1,0 +1,1 @@
+"""One batch from claim to completion, by one of two backends: this process, or Spark's executors."""

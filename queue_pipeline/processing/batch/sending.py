@@ -1,0 +1,91 @@
+"""What the batches of a pipeline have in common, whichever way they take: what is sent for them, and about them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.results.envelopes import Publication, Sending
+from queue_pipeline.processing.results.failed_copies import FailedCopies, failed_copies, failed_in_place
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import DelayedRetry
+from queue_pipeline.transport.error_message import Failure
+from queue_pipeline.transport.event import Event
+from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.nginn.endpoint import is_endpoint
+from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.stack_frames import frame_of
+from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline.transport.user_tables import TableRows
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Retry = Callable[[Mapping[str, str]], DelayedRetry | None]
+
+
+class BatchContext:
+    """A pipeline on a database."""
+
+    def __init__(self, pipeline: QueuePipeline, transport: QueueTransport) -> None:
+        self.pipeline = pipeline
+        self.transport = transport
+        self.place = frame_of(pipeline.transform)
+        """The transform, as a frame: messages that it refuses failed there."""
+
+    def sending(self) -> Sending:
+        """What all results of a batch that begins now have in common."""
+        pipeline, resolve = self.pipeline, self.transport.resolve
+        outputs = pipeline.output_queues
+        return Sending(
+            pipeline=pipeline.name,
+            endpoint=pipeline.endpoint_name,
+            reply_to=resolve(pipeline.reply_to or pipeline.input_queue).canonical,
+            canonical={output.queue: resolve(output.queue).canonical for output in outputs},
+            message_types={output.queue: output.message_type for output in outputs if output.message_type},
+            content_types={output.queue: output.content_type for output in outputs},
+            times_to_live={output.queue: output.time_to_live for output in outputs if output.time_to_live},
+            events={event.name: self._publication(event) for event in pipeline.publishes},
+        )
+
+    @contextlib.contextmanager
+    def subscribers_named(self, sending: Sending) -> Iterator[None]:
+        """Tell of a subscriber whose queue is missing as what it is: no message is at fault of that."""
+        topics = [topic for event in self.pipeline.publishes for topic in event.topics]
+        subscribers = [address for publication in sending.events.values() for address in publication.subscribers]
+        publisher, others = self.pipeline.input_queue, [one for one in subscribers if not is_endpoint(one)]
+        with (
+            self.transport.nginn.subscriptions.named(publisher, set(subscribers) - set(others)),
+            self.transport.subscriptions.named(topics, others),
+        ):
+            yield
+
+    def _publication(self, event: Event) -> Publication:
+        """An event's subscribers; those of an NGinn endpoint are in that system's own table, by its input queue."""
+        subscribers = self.transport.subscriptions.subscribers(event.topics)
+        queue = self.transport.resolve(self.pipeline.input_queue)
+        if is_nginn(queue):
+            others = self.transport.nginn.subscriptions.subscribers(queue.canonical, event.name, event.topics)
+            subscribers = (*subscribers, *others)
+        return Publication(event.enclosed_types, subscribers, event.content_type)
+
+    def copies(self, messages: Table, reasons: Mapping[int, Failure], retry: Retry = lambda _: None) -> FailedCopies:
+        """What is written for messages that failed, each for its own reason."""
+        queue = self.transport.resolve(self.pipeline.input_queue)
+        if is_nginn(queue) and self.pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
+            return failed_in_place(messages, reasons, retry)
+        return failed_copies(self.pipeline, queue.canonical, messages, reasons, datetime.now(UTC), retry)
+
+    def own_tables(self, tables: Sequence[TableRows]) -> Callable[[Connection], None] | None:
+        """The work of a completing transaction: rows for the user's own tables."""
+        if not tables:
+            return None
+
+        def write(connection: Connection) -> None:
+            for rows in tables:
+                self.transport.user_tables.write(connection, rows)
+
+        return write

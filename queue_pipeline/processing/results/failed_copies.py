@@ -1,0 +1,166 @@
+"""Messages that failed, as they are written: to the error queue, or to the delayed table for another try later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from queue_pipeline.processing.arrow import Table
+from queue_pipeline.processing.declaration.recoverability import DelayedRetry, retry_headers
+from queue_pipeline.processing.results.sorting import Failed
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.error_message import Failure, error_message
+from queue_pipeline.transport.nginn.in_place import Mark
+from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.stack_frames import Frame, trace_at
+
+SHORTEST_TRACE = 2_048
+MOST_TRACES = 16 * 1024 * 1024
+"""Characters of stack traces that a batch writes at most, unless it is many messages: each says the same."""
+_COLUMNS = ["id", "row_version", "message_id", "message_type", "headers", "body"]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMessage:
+    """A message that went to the error queue."""
+
+    id: str
+    message_type: str | None
+    error_type: str
+    error: str
+    message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCopies:
+    """What is written for messages that failed, and which of them went to the error queue."""
+
+    ready: Sequence[ReadyMessages]
+    failed: Sequence[FailedMessage]
+    delayed: int
+    marks: Sequence[Mark] = ()
+    """What becomes of messages of an NGinn queue, of which no copies are made."""
+
+
+class Receiver(Protocol):
+    """Who processed messages: a pipeline, or whatever else receives from a queue."""
+
+    @property
+    def endpoint_name(self) -> str:
+        """What it calls itself on the wire."""
+
+    @property
+    def input_queue(self) -> str:
+        """Where the messages came from."""
+
+    @property
+    def error_queue(self) -> str:
+        """Where those go that failed."""
+
+
+def failed_copies(
+    receiver: Receiver,
+    address: str,
+    messages: Table,
+    reasons: Mapping[int, Failure],
+    now: datetime,
+    retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
+) -> FailedCopies:
+    """The copies of messages, each with its own reason by row version; `retry` says which of them are tried again.
+
+    They are columns and not operations: two messages may carry one id, and each of them has to arrive.
+    """
+    errors, later = _Columns(), _Columns()
+    failed: list[FailedMessage] = []
+    for row in messages.select(_COLUMNS).to_pylist():
+        reason = reasons[row["row_version"]]
+        headers = wire.decode(row["headers"])
+        headers.pop(wire.FORWARD_DESTINATION, None)
+        again = retry(headers)
+        if again is not None:
+            if not headers.get(wire.MESSAGE_ID):
+                headers[wire.MESSAGE_ID] = row["message_id"]
+            milliseconds = round(again.delay.total_seconds() * 1000)
+            later.add(row["message_id"], milliseconds, retry_headers(headers, again, now, address), row["body"])
+            continue
+        failure = replace(reason, data={**_message_data(row), **reason.data})
+        copy = error_message(
+            headers, row["body"], failure, address, receiver.endpoint_name, now, message_id=row["message_id"]
+        )
+        errors.add(row["message_id"], NEVER_EXPIRES, copy.headers, row["body"])
+        failed.append(
+            FailedMessage(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
+        )
+    ready = [errors.ready(receiver.error_queue, False), later.ready(receiver.input_queue, True)]
+    return FailedCopies([one for one in ready if one.ids], failed, len(later.ids))
+
+
+def failed_in_place(
+    messages: Table,
+    reasons: Mapping[int, Failure],
+    retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
+) -> FailedCopies:
+    """What becomes of messages of an NGinn queue: each stays where it is, to be tried again or as a failed one."""
+    marks: list[Mark] = []
+    failed: list[FailedMessage] = []
+    for row in messages.select(["id", "row_version", "message_id", "message_type", "headers"]).to_pylist():
+        reason = reasons[row["row_version"]]
+        again = retry(wire.decode(row["headers"]))
+        text = reason.stack_trace or f"{reason.error_type}: {reason.message}"
+        milliseconds = None if again is None else round(again.delay.total_seconds() * 1000)
+        marks.append(Mark(row["row_version"], text, milliseconds))
+        if again is None:
+            failed.append(
+                FailedMessage(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
+            )
+    return FailedCopies((), failed, len(marks) - len(failed), marks)
+
+
+def reasons_of(failures: Iterable[Failed], place: Frame) -> dict[int, Failure]:
+    """Why messages failed, by row version: two rows may have one id. `place` is what refused those that name none."""
+    return {
+        one.row_version: Failure(
+            one.error_type, one.error, one.stack_trace or trace_at(one.error_type, one.error, [place])
+        )
+        for one in failures
+    }
+
+
+def same_reason(messages: Table, failure: Failure) -> dict[int, Failure]:
+    """One reason for all of them; of many, each gets a shorter stack trace, cut at the end of a line."""
+    longest = max(SHORTEST_TRACE, MOST_TRACES // max(1, messages.num_rows))
+    trace = failure.stack_trace
+    if len(trace) > longest:
+        trace = trace[:longest].rpartition("\n")[0]
+    return dict.fromkeys(messages["row_version"].to_pylist(), replace(failure, stack_trace=trace))
+
+
+def ids_of(failed: Iterable[FailedMessage]) -> list[str]:
+    """The ids by which a person finds them in the error queue."""
+    return [one.message_id or one.id for one in failed]
+
+
+def _message_data(row: Mapping[str, Any]) -> dict[str, str]:
+    """What NServiceBus tells of the message beside its exception."""
+    data = {"Message ID": row["message_id"], "Transport message ID": row["id"]}
+    return {"Message type": row["message_type"], **data} if row["message_type"] else data
+
+
+class _Columns:
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self._milliseconds: list[int] = []
+        self._headers: list[str] = []
+        self._bodies: list[bytes] = []
+
+    def add(self, message_id: str, milliseconds: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.ids.append(message_id)
+        self._milliseconds.append(milliseconds)
+        self._headers.append(wire.encode(headers))
+        self._bodies.append(body)
+
+    def ready(self, queue: str, delayed: bool) -> ReadyMessages:
+        return ReadyMessages(queue, delayed, self.ids, self._milliseconds, self._headers, self._bodies)

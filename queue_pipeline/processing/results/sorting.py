@@ -1,0 +1,270 @@
+"""The results of a batch, sorted: related to their messages, checked, and separated into sends, failures and rows.
+
+Spark returns one row per message, or per group of them, with one struct column per outcome. Everything here works on
+whole columns.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from queue_pipeline.processing.arrow import Array, Table
+from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.results.bad_values import bad_values, in_milliseconds
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.batch.messages_frame import BETWEEN, ORIGIN, ORIGIN_FIELDS, SEAL
+from queue_pipeline.processing.declaration.outcomes import ADDED, KEY, OUTCOME, TABLE, VALUES
+from queue_pipeline.processing.results.table_rows import OutcomeRows
+
+REFUSED = "MessageRefused"
+NO_REPLY_ADDRESS = "the message has no reply-to address, and the transform replies to it"
+NO_REASON = "the transform gave no reason"
+NO_OUTCOME = "NoOutcome"
+NO_OUTCOME_REASON = "the transform returned no send, reply, event, failure or table row for this message"
+ROW_VERSION = "row_version"
+
+_TEXT = pa.string()
+FIELDS: Mapping[str, Any] = {
+    "destination": _TEXT,
+    "reply": pa.bool_(),
+    "body": pa.binary(),
+    "message_type": _TEXT,
+    "headers": pa.map_(_TEXT, _TEXT),
+    "delay": pa.int64(),
+    "time_to_live": pa.int64(),
+    "ordinal": pa.int64(),
+    "error": _TEXT,
+    "error_type": _TEXT,
+    "code": pa.int64(),
+    "event": _TEXT,
+}
+"""The fields of a sent message; those that an outcome lacks are null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A message that the transform, or the schema of its body, refused."""
+
+    id: str
+    error_type: str
+    error: str
+    row_version: int
+    stack_trace: str = ""
+    """Where it was refused, as .NET prints it; empty for the transform, which is known elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The outcomes of a batch. `sends` are tables of the same columns: the origin's, then FIELDS."""
+
+    sends: Sequence[Table]
+    failures: Sequence[Failed]
+    tables: Sequence[OutcomeRows] = ()
+    row_versions: Array = ()
+    """The messages that have an outcome, failures among them; each once, in order."""
+
+
+def no_outcome(row_version: int, id_: str = "") -> Failed:
+    """The failure of a message that has no outcome, for a pipeline that requires one."""
+    return Failed(id_, NO_OUTCOME, NO_OUTCOME_REASON, row_version)
+
+
+def with_origin(rows: Table) -> Table:
+    """Rows of (origin, outcomes) with the fields of their origin side by side."""
+    origin = rows[ORIGIN].combine_chunks()
+    fields = {name: pc.struct_field(origin, name) for name in ORIGIN_FIELDS}
+    return pa.table({**fields, **{name: rows[name] for name in rows.column_names if name != ORIGIN}})
+
+
+def broken_seal(rows: Table) -> str | None:
+    """The id in an origin whose seal does not fit its other fields, in rows of (origin, …); None if all do."""
+    origin = rows[ORIGIN].combine_chunks()
+    fields = [pc.cast(pc.struct_field(origin, name), _TEXT) for name in ORIGIN_FIELDS]
+    texts = pc.cast(pc.binary_join_element_wise(*fields, BETWEEN, null_handling="skip"), pa.binary())
+    found = pa.array([zlib.crc32(text) for text in texts.to_pylist()], pa.int64())
+    is_broken = pc.fill_null(pc.not_equal(found, pc.struct_field(origin, SEAL)), True)
+    return str(pc.struct_field(origin, "id").filter(is_broken)[0].as_py()) if pc.any(is_broken).as_py() else None
+
+
+def look_up_origin(rows: Table, messages: Table) -> Table | None:
+    """Rows of (row_version, outcomes) with the fields of their origin, looked up in the messages of the batch; None if
+    a result belongs to none of them.
+    """
+    numbers = pc.fill_null(rows[ROW_VERSION], -1).combine_chunks().to_numpy()
+    known = messages[ROW_VERSION].to_numpy()
+    if not np.array_equal(numbers, known):
+        order = np.argsort(known, kind="stable")
+        places = np.searchsorted(known, numbers, sorter=order)
+        found = order[np.minimum(places, len(known) - 1)] if len(known) else places
+        is_known = known[found] == numbers if len(known) else np.zeros(len(numbers), bool)
+        if not is_known.all() or rows[ROW_VERSION].null_count:
+            return None
+        messages = messages.select(ORIGIN_FIELDS).take(pa.array(found, pa.int64()))
+    origin = {name: messages[name].combine_chunks() for name in ORIGIN_FIELDS}
+    return pa.table({**origin, **{name: rows[name] for name in rows.column_names if name != ROW_VERSION}})
+
+
+def unpacked(rows: Table) -> Table:
+    """Rows of (origin, outcome) with each outcome as a column of its own."""
+    outcome = rows[OUTCOME].combine_chunks()
+    columns = {field.name: pc.struct_field(outcome, [at]) for at, field in enumerate(outcome.type)}
+    return pa.table({ORIGIN: rows[ORIGIN], **columns})
+
+
+def strangers(pipeline: str, named: str) -> TransformError:
+    """The error of results that belong to no message of the batch."""
+    return TransformError(
+        f"pipeline {pipeline}: a result of the transform belongs to no message of the batch ({named}); keep origin or "
+        "id as they are, and take F.min('origin') for a group"
+    )
+
+
+def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
+    """Separate sends, failures and table rows, in rows of an origin's fields and a column per outcome.
+
+    A message that fails is not half processed: nothing is sent or written for it. `typed` are the queues whose messages
+    have a declared type.
+    """
+    rows = in_order(rows)
+    origin = rows.select(ORIGIN_FIELDS)
+    sends: list[Table] = []
+    found: list[tuple[Array, OutcomeRows]] = []
+    failures: dict[int, Failed] = {}
+    has_outcome = np.zeros(rows.num_rows, bool)
+    for position, name in enumerate(name for name in rows.column_names if name not in ORIGIN_FIELDS):
+        outcome, own = rows[name].combine_chunks(), origin
+        held = outcome.is_valid()
+        has_outcome |= held.to_numpy(zero_copy_only=False)
+        if outcome.null_count:
+            outcome, own = outcome.filter(held), origin.filter(held)
+        if not len(outcome):
+            continue
+        fields = {field.name: pc.struct_field(outcome, [at]) for at, field in enumerate(outcome.type)}
+        if TABLE in fields:
+            found.append((own[ROW_VERSION], _table_rows(fields, own, failures)))
+        else:
+            sends.append(_messages(fields, own, position, failures, typed))
+    failed = pa.array(list(failures), pa.int64())
+    kept = [_without(part, part[ROW_VERSION], failed) for part in sends]
+    tables = [replace(part, rows=_without(part.rows, of, failed)).summed() for of, part in found]
+    return Sorted(
+        [part for part in kept if part.num_rows],
+        tuple(failures.values()),
+        [part for part in tables if part.rows.num_rows],
+        _each_once(rows[ROW_VERSION].to_numpy()[has_outcome]),
+    )
+
+
+def _each_once(ordered: Array) -> Array:
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+def in_order(rows: Table) -> Table:
+    """Results in the order of their messages, however Spark's tasks came to an end."""
+    versions = pc.fill_null(rows[ROW_VERSION], -1).combine_chunks().to_numpy()
+    if bool((versions[1:] >= versions[:-1]).all()):
+        return rows
+    return rows.take(np.argsort(versions, kind="stable"))
+
+
+def _messages(
+    fields: Mapping[str, Any], origin: Table, position: int, failures: dict[int, Failed], typed: Collection[str]
+) -> Table:
+    """Messages to send as a table; those that fail are noted and left out."""
+    count = origin.num_rows
+    columns = {name: fields.get(name) for name in FIELDS}
+    filled = {name: pa.nulls(count, FIELDS[name]) if value is None else value for name, value in columns.items()}
+    if fields.get("ordinal") is None:
+        filled["ordinal"] = pa.repeat(pa.scalar(position, pa.int64()), count)
+    filled["reply"] = pc.fill_null(filled["reply"], False)
+    error = filled["error"]
+    if pc.any(filled["reply"]).as_py():
+        to = pc.if_else(filled["reply"], origin["reply_to"].combine_chunks(), filled["destination"])
+        unanswerable = pc.and_(filled["reply"], pc.is_null(to))
+        error = pc.if_else(unanswerable, pc.coalesce(error, pa.scalar(NO_REPLY_ADDRESS)), error)
+        filled["destination"] = to
+    if not {"body", "code"} & fields.keys():
+        # An outcome that is nothing but a failure.
+        error = pc.fill_null(error, NO_REASON)
+    else:
+        problems = bad_values(fields, typed, count)
+        for name in {"delay", "time_to_live"} & fields.keys():
+            filled[name], bad = in_milliseconds(fields, name)
+            problems = {**bad, **problems}
+        if problems:
+            error = pc.coalesce(error, pa.array([problems.get(at) for at in range(count)], _TEXT))
+    part = pa.table({**{name: origin[name] for name in origin.column_names}, **filled})
+    if error.null_count == count:
+        return part
+    failing = pc.is_valid(error)
+    reasons = part.append_column("reason", error).filter(failing).select(["id", "error_type", "reason", ROW_VERSION])
+    for row in reasons.to_pylist():
+        _note(failures, row["id"], row["error_type"] or REFUSED, row["reason"], row[ROW_VERSION])
+    return part.filter(pc.invert(failing))
+
+
+def _table_rows(fields: Mapping[str, Any], origin: Table, failures: dict[int, Failed]) -> OutcomeRows:
+    """Rows for a table; a message whose key is null fails, for no row of the table could be meant."""
+    table = fields[TABLE][0].as_py()
+    key, values, added = (_columns(fields.get(name)) for name in (KEY, VALUES, ADDED))
+    for name, column in key.items():
+        if column.null_count:
+            for row in origin.filter(column.is_null()).select(["id", ROW_VERSION]).to_pylist():
+                reason = f"table {table}: {name} is part of the key and is null; give every row a whole key"
+                _note(failures, row["id"], REFUSED, reason, row[ROW_VERSION])
+    return OutcomeRows(table, tuple(key), pa.table({**key, **values, **added}), tuple(added))
+
+
+def _columns(struct: Any) -> dict[str, Any]:
+    if struct is None:
+        return {}
+    return {field.name: pc.struct_field(struct, [at]) for at, field in enumerate(struct.type)}
+
+
+def _note(failures: dict[int, Failed], id_: str, error_type: str, reason: str, row_version: int | None) -> None:
+    """The first reason counts. A result of no message has no row version; it is refused elsewhere."""
+    version = -1 if row_version is None else row_version
+    failures.setdefault(version, Failed(id_, error_type, reason, version))
+
+
+def _without(rows: Table, row_versions: Array, failed: Any) -> Table:
+    return rows.filter(pc.invert(pc.is_in(row_versions, failed))) if len(failed) else rows
+
+
+def check_sends(
+    pipeline: str, outputs: Collection[str] | None, events: Collection[str], sends: Sequence[Table]
+) -> None:
+    """Refuse results for queues and events that the pipeline does not declare; raises a TransformError."""
+    for part in sends:
+        if outputs is not None:
+            _check_outputs(pipeline, outputs, part)
+        _check_events(pipeline, events, part)
+
+
+def _check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
+    """Every result goes to a declared queue, or to the reply-to address of its message."""
+    named = sends["destination"]
+    if sends["event"].null_count < len(named) or pc.any(sends["reply"]).as_py():
+        named = named.filter(pc.invert(pc.or_(sends["reply"], pc.is_valid(sends["event"]))))
+    unknown = sorted(str(name) for name in set(pc.unique(named).to_pylist()) - set(known))
+    if unknown:
+        raise TransformError(
+            f"pipeline {pipeline}: the transform sends to {', '.join(unknown)}, which is not among its "
+            f"output_queues ({', '.join(sorted(known)) or 'none'}); add it there, or correct the name"
+        )
+
+
+def _check_events(pipeline: str, known: Collection[str], sends: Table) -> None:
+    """Every event is declared, with what is above its type: subscribers of that would miss it otherwise."""
+    unknown = sorted(set(pc.unique(sends["event"].drop_null()).to_pylist()) - set(known))
+    if unknown:
+        raise TransformError(
+            f"pipeline {pipeline}: the transform publishes {', '.join(unknown)}, which is not among what it publishes "
+            f"({', '.join(sorted(known)) or 'nothing'}); add it to publishes, or correct the name"
+        )

@@ -1,0 +1,1 @@
+"""One run: it takes batches until the queue is empty, tries them, and decides what becomes of those that fail."""

@@ -1,0 +1,351 @@
+"""Recovery: tries a batch, and handles messages that fail: again, in halves, later, or in the error queue."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.report import BatchReport
+from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.run.environment import Environment
+from queue_pipeline.processing.errors import (
+    AbandonedError,
+    BatchTimeoutError,
+    EverythingFailsError,
+    SparkKilledError,
+    SparkLostError,
+)
+from queue_pipeline.processing.results.exceptions import describe, error_types, in_a_line
+from queue_pipeline.processing.batch.part_report import row_ranges
+from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.run.isolation import Isolation
+from queue_pipeline.processing.run.judge import LONGEST_CAUSE, Judge, Judgement
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.proof import Proof
+from queue_pipeline.processing.run.rate_limit import RateLimit
+from queue_pipeline.processing.declaration.recoverability import (
+    DelayedRetry,
+    Step,
+    delayed_retry,
+    next_step,
+    scheduled_retry,
+)
+from queue_pipeline.processing.spark.run_spark import RunSpark
+from queue_pipeline.processing.batch.transformer import Transformer
+from queue_pipeline.processing.run.verdict import Verdict
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.error_message import Failure
+from queue_pipeline.transport.errors import (
+    ClaimLostError,
+    DatabaseUnavailableError,
+    QueueNotFoundError,
+    QueuePipelineError,
+)
+from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.storable import shortened
+from queue_pipeline.transport.transport import QueueTransport
+
+LEAST_DEATHS = 2
+"""How often Spark or the process must die of a message alone before it is given up: a restart may hit any message."""
+SAMPLE_BYTES = 1_048_576
+"""A larger message is not kept to probe with."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """What became of an attempt: batches that ended, those still to be tried, and how it goes on if it failed."""
+
+    reports: Sequence[BatchReport] = ()
+    again: Sequence[Claim] = ()
+    failure: Failure | None = None
+    step: Step | None = None
+    error_for_all: Exception | None = None
+    """Set when unreliable messages were given up for an error that the next ones would meet too."""
+    later: Sequence[Claim] = ()
+    """Messages that failed alone and wait for their verdict, while others are tried."""
+
+
+class Recovery:
+    """Tries batches of one pipeline; safe to use from several threads.
+
+    Failures are counted in the database, on the claim: a message stands alone in its claim before anything but the
+    halving of its batch is decided, so that the claim's count is the message's own.
+    """
+
+    def __init__(
+        self,
+        pipeline: QueuePipeline,
+        transport: QueueTransport,
+        transformer: Transformer,
+        executors: Executors | None = None,
+        proof: str | None = None,
+        spark: RunSpark | None = None,
+    ) -> None:
+        """With `executors`, batches may be theirs; see `travel`. `proof` stands for the code and Spark of this run;
+        `spark` is what `transformer` computes with, if it can be another one for batches that are tried alone.
+        """
+        self._pipeline = pipeline
+        self._policy = pipeline.retries
+        self._transport = transport
+        self._transformer = transformer
+        self.processor = BatchProcessor(pipeline, transport, transformer, executors)
+        """What it tries batches with."""
+        address = transport.resolve(pipeline.input_queue).canonical
+        self.limit = RateLimit(self._policy, transport.failures, address)
+        known = Proof(transport.failures, address, proof)
+        self.judge = Judge(self._policy.alike_failures, self._probe, known, lambda: self.limit.failures)
+        """Who is to blame for failures."""
+        self._environment = Environment(pipeline, transport)
+        self._isolation = Isolation(transport.claims, transformer, self.limit, spark)
+        self._stopped = threading.Event()
+        self._has_reason = threading.Event()
+        self._can_delay: bool | None = None
+
+    def stop(self) -> None:
+        """From now on an error means that the run was terminated, and counts as no failure."""
+        self._stopped.set()
+
+    def attempt(self, claim: Claim) -> Attempted:
+        """Try a batch. What it raises is caused by no message: the claim is still held, and is to be released."""
+        try:
+            return self._attempt(claim)
+        except (ClaimLostError, SparkLostError):
+            raise
+        except Exception as error:
+            self._keep_reason(error)
+            raise
+
+    def _attempt(self, claim: Claim) -> Attempted:
+        self._isolation.prepare(claim)
+        if (known := self.judge.suspected(claim)) is not None:
+            return self._decide(claim, known, None)
+        if claim.failures and (handled := self._handle_abandoned(claim)):
+            return handled
+        # Before it is read: a message may be too much for the process that reads it.
+        self._transport.claims.begin(claim)
+        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+            return self._attempt_unreliable(claim)
+        batch = sample = None
+        try:
+            if self.processor.goes_to_executors:
+                sample = self.processor.read_first(claim) if self.judge.needs_sample else None
+            else:
+                batch = sample = self.processor.read(claim)
+            if suspects := self._came_back(claim, batch):
+                # A message that failed before is suspect: the others need not fail with it.
+                return Attempted(again=self._transport.claims.separate(claim, suspects))
+            report = self.processor.work(batch) if batch else self.processor.work_by_executors(claim)
+        except ClaimLostError:
+            raise
+        except Exception as error:
+            if self.is_environment(error):
+                raise
+            return self.recover(claim, error, batch)
+        return Attempted([report], self._succeeded(report, sample))
+
+    def hung(self, claim: Claim) -> Attempted:
+        """Count the failure of a batch whose attempt did not return; nothing is computed here, for it may hang too."""
+        error = BatchTimeoutError(
+            f"{claim.messages:,} message(s) of {claim.queue}: the attempt did not return, though Spark was interrupted "
+            f"after batch_seconds ({self._pipeline.batch_seconds:g} s); see what the transform waits for"
+        )
+        claim, in_a_row = self._transport.claims.fail(claim, in_a_line(describe(error)))
+        self.limit.failed(in_a_row)
+        return self._next(claim, error, None)
+
+    def _came_back(self, claim: Claim, batch: ClaimedBatch | None) -> list[tuple[int, int]]:
+        """Messages that failed before and came back after a delay, unless all of them did; as ranges."""
+        if batch is not None:
+            ranges = batch.came_back
+            return [] if ranges and _is_all(batch, ranges) else ranges
+        marked = self._transport.claims.marked(claim, wire.quote(wire.RETRIES))
+        return [] if len(marked) == claim.messages else row_ranges(marked)
+
+    def _handle_abandoned(self, claim: Claim) -> Attempted | None:
+        """What is due for a batch that failed in other processes, before it is tried here; None: try it."""
+        step = next_step(self._policy, claim.messages, claim.failures)
+        # A death is counted on an isolated claim only; on any other, the failure was the message's own.
+        may_be_innocent = claim.isolated and claim.messages == 1 and claim.failures < LEAST_DEATHS
+        if step is Step.RETRY or may_be_innocent:
+            return None
+        if step is Step.SPLIT:
+            return Attempted(again=self._transport.claims.split(claim, claim.messages // 2), step=step)
+        known = [one.last_error for one in self._transport.claims.list() if one.claim_id == claim.claim_id]
+        abandoned = AbandonedError(
+            f"{claim.messages:,} message(s) of {claim.queue} failed {claim.failures} times; the last that is known: "
+            f"{known[0] if known and known[0] else 'nothing'}; see the log of the run that had it"
+        )
+        return self._decide(claim, abandoned, None)
+
+    def recover(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
+        """Handle a batch that failed; what executors read is not at hand here."""
+        try:
+            if (death := self._isolation.death(claim, error)) is not None:
+                if not claim.isolated:
+                    isolated = self._isolation.isolate(claim, death, error)
+                    return Attempted((), (isolated,), describe(error), Step.ISOLATE)
+                error = self._isolation.failure(claim, death, error)
+            return self._decide(claim, error, batch)
+        except (ClaimLostError, SparkLostError, EverythingFailsError):
+            raise
+        except Exception:
+            first = batch.messages["id"][0].as_py() if batch and batch.messages.num_rows else claim.claim_id
+            logger.critical("Failed to execute recoverability policy for message with native ID: `%s`", first)
+            raise
+
+    def _decide(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
+        """Count a failure of a message that is to blame for it, and of no other."""
+        if claim.messages > 1:
+            self._check(self.judge.together(error), claim, error)
+            return self._next(claim, error, batch)
+        judgement = self.judge.alone(claim, error)
+        self._check(judgement, claim, error)
+        failure = describe(error)
+        if judgement.verdict is Verdict.UNKNOWN:
+            self._transport.claims.rest(claim, in_a_line(failure))
+            return Attempted(failure=failure, step=Step.WAIT, later=(claim,))
+        is_first = not claim.failures
+        claim, in_a_row = self._transport.claims.fail(claim, in_a_line(failure))
+        self.limit.failed(in_a_row)
+        handled = self._next(claim, error, batch)
+        # What was decided about this one may decide about others that wait.
+        return replace(handled, again=(*handled.again, *self.judge.offer())) if is_first else handled
+
+    def _check(self, judgement: Judgement, claim: Claim, error: Exception) -> None:
+        """End the run if no message is to blame."""
+        if judgement.verdict is Verdict.ENVIRONMENT:
+            cause, longest = shortened(in_a_line(describe(error)), LONGEST_CAUSE), self._policy.backoff.longest
+            raise EverythingFailsError(
+                f"{cause}. No message of {claim.queue} is to blame: {judgement.tried}. Nothing was counted, and all "
+                "messages stay in the queue. Fix the cause (the code, a package, a service, a disk, Spark); then the "
+                f"next run goes on: at once after a change of the code, else within {longest:g} s, or when you start it"
+            ) from error
+
+    def _next(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
+        """What is done with messages that are to blame, or that failed together: again, in halves, later, or never."""
+        failure = describe(error)
+        unrecoverable = self._policy.is_unrecoverable(error_types(error))
+        step = next_step(self._policy, claim.messages, claim.failures, unrecoverable=unrecoverable)
+        kills = isinstance(error, (SparkKilledError, AbandonedError))
+        if step is Step.GIVE_UP and kills and claim.failures < LEAST_DEATHS:
+            step = Step.RETRY
+        if step is Step.SPLIT:
+            return Attempted((), self._transport.claims.split(claim, claim.messages // 2), failure, step)
+        if step is Step.RETRY:
+            return Attempted((), (claim,), failure, step)
+        now, queue = datetime.now(UTC), self._transport.resolve(self._pipeline.input_queue)
+
+        def retry(headers: Mapping[str, str]) -> DelayedRetry | None:
+            # One that kills would come back among others, and each of its attempts takes a Spark.
+            if kills or not self._delays():
+                return None
+            if is_nginn(queue):
+                waits = self._transport.book.nginn.retry_seconds
+                return scheduled_retry(self._policy, waits, headers, unrecoverable=unrecoverable)
+            return delayed_retry(self._policy, headers, now, unrecoverable=unrecoverable)
+
+        try:
+            messages = replace(batch, claim=claim) if batch else self.processor.read(claim)
+        except Exception as unread:
+            if self.is_environment(unread) or isinstance(unread, ClaimLostError):
+                raise
+            if claim.messages > 1:
+                return Attempted((), self._transport.claims.split(claim, claim.messages // 2), failure, Step.SPLIT)
+            return Attempted([self.processor.give_up_unread(claim, describe(unread))], (), failure, step)
+        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+            self.processor.take(messages)
+        return Attempted([self.processor.give_up(messages, failure, retry)], (), failure, step)
+
+    def _attempt_unreliable(self, claim: Claim) -> Attempted:
+        """The claim ends first; after that a message that fails can only go to the error queue, and only from here."""
+        try:
+            batch = self.processor.read(claim)
+        except Exception as error:
+            if self.is_environment(error) or isinstance(error, ClaimLostError):
+                raise
+            return self.recover(claim, error, None)
+        self.processor.take(batch)
+        return self._try_unreliable(batch)
+
+    def _try_unreliable(self, batch: ClaimedBatch) -> Attempted:
+        try:
+            report = self.processor.work(batch)
+        except Exception as error:
+            if self._stopped.is_set():
+                raise
+            failure = describe(error)
+            self.limit.failed(self._transport.failures.add(batch.claim.queue, in_a_line(failure)))
+            for_all = self.is_environment(error) or self.judge.together(error).verdict is Verdict.ENVIRONMENT
+            if for_all or batch.messages.num_rows <= 1:
+                given_up = self.processor.give_up(batch, failure)
+                return Attempted([given_up], (), failure, Step.GIVE_UP, error if for_all else None)
+            halves = [self._try_unreliable(half) for half in batch.halves()]
+            reports = [report for half in halves for report in half.reports]
+            error_for_all = next((half.error_for_all for half in halves if half.error_for_all), None)
+            return Attempted(reports, (), failure, Step.SPLIT, error_for_all)
+        self._succeeded(report, batch)
+        return Attempted([report])
+
+    def _succeeded(self, report: BatchReport, sample: ClaimedBatch | None) -> list[Claim]:
+        """Note that a batch went well; returns messages that waited for that."""
+        self.limit.succeeded()
+        if len(report.failed) >= report.messages:
+            return []
+        is_usable = sample is not None and not report.failed and sample.messages.num_rows > 0
+        return self.judge.succeeded(_first_of(sample) if sample is not None and is_usable else None)
+
+    def _probe(self, sample: ClaimedBatch | None) -> Exception | None:
+        """The error of the transform on a message that was processed before, or on none; nothing is written."""
+        if sample is None:
+            return self._transformer.probe()
+        try:
+            self.processor.rehearse(sample)
+        except Exception as error:
+            return error
+        return None
+
+    def _keep_reason(self, error: Exception) -> None:
+        """Keep why a run ends, for the sensor, the checks and the command line; unless it was terminated."""
+        if self._stopped.is_set() or self._has_reason.is_set() or isinstance(error, DatabaseUnavailableError):
+            return
+        # Once: other batches in work end for the same reason.
+        self._has_reason.set()
+        try:
+            self.limit.failed(self._transport.failures.add(self.limit.queue, in_a_line(describe(error))))
+        except QueuePipelineError as trouble:
+            logger.warning("pipeline %s: why its run ends could not be kept: %s", self._pipeline.name, trouble)
+
+    def _delays(self) -> bool:
+        """Whether there is a table for delayed messages: one that a .NET endpoint installed may have another name."""
+        if self._can_delay is None and self._policy.delayed_retries:
+            try:
+                self._transport.delayed.next_due_seconds(self._transport.resolve(self._pipeline.input_queue))
+                self._can_delay = True
+            except QueueNotFoundError as error:
+                self._can_delay = False
+                logger.warning("pipeline %s: no delayed retries, because %s", self._pipeline.name, error)
+        return bool(self._can_delay)
+
+    def is_environment(self, error: Exception) -> bool:
+        """Whether no message causes an error, by its kind. Once the run was terminated, none does."""
+        return self._stopped.is_set() or self._environment.causes(error)
+
+
+def _first_of(batch: ClaimedBatch) -> ClaimedBatch | None:
+    """A copy of the first message of a batch, unless it is large: a slice would keep the whole batch in memory."""
+    if len(batch.messages["body"][0].as_buffer()) > SAMPLE_BYTES:
+        return None
+    return replace(batch, messages=batch.messages.take([0]), unreadable=())
+
+
+def _is_all(batch: ClaimedBatch, ranges: Sequence[tuple[int, int]]) -> bool:
+    rows = batch.messages["row_version"]
+    return list(ranges) == [(rows[0].as_py(), rows[-1].as_py())]

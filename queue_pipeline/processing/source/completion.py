@@ -1,0 +1,80 @@
+"""Completes a claim with what was staged for it where no run does: at the end of a job, or of a micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from queue_pipeline.processing.batch.claimed_batch import prepare, read_rows
+from queue_pipeline.processing.batch.manifest import Manifest, TaskReport
+from queue_pipeline.processing.batch.part_report import outside, row_ranges
+from queue_pipeline.processing.results.failed_copies import failed_copies, failed_in_place, reasons_of
+from queue_pipeline.processing.results.sorting import ROW_VERSION, strangers
+from queue_pipeline.processing.results.table_rows import together
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.address import endpoint_of
+from queue_pipeline.transport.claim import Claim, RowsRead
+from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.stack_frames import frame_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class _Receiver:
+    """Who processed the messages of a queue, as copies in the error queue say."""
+
+    endpoint_name: str
+    error_queue: str
+    input_queue: str
+
+
+def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[TaskReport] = ()) -> None:
+    """Send what tasks staged and end the claim, in one transaction; results of messages that it lacks are refused.
+
+    Messages that failed go to the error queue for their own reasons, and rows whose headers cannot be read unchanged;
+    those of an NGinn queue stay in it as failed ones.
+    """
+    manifest = Manifest.of(reports)
+    unreadable: list[int] = []
+    rows: list[tuple[int, int]] = []
+    read = RowsRead()
+    for part in transport.claim_reader.read(claim, body=False):
+        versions = part.column(ROW_VERSION)
+        rows += row_ranges(versions.to_numpy())
+        read += RowsRead.of(versions.to_numpy().tolist())
+        unreadable += [row.row_version for row in prepare(part)[1]]
+    check_rows(claim.queue, manifest, rows)
+    failed = read_rows(transport.claim_reader, claim, [one.row_version for one in manifest.failures])
+    reasons = reasons_of(manifest.failures, frame_of(complete_staged))
+    if is_nginn(transport.resolve(claim.queue)):
+        copies = failed_in_place(failed, reasons)
+    else:
+        receiver = _Receiver(endpoint_of(claim.queue), transport.error_queue, claim.queue)
+        copies = failed_copies(receiver, claim.queue, failed, reasons, datetime.now(UTC))
+    tables = together(rows for report in reports for rows in report.tables)
+
+    def write(connection: Connection) -> None:
+        for table in tables:
+            transport.user_tables.write(connection, table)
+
+    transport.claims.complete(
+        claim,
+        (),
+        write,
+        ready=copies.ready,
+        dead_letters=unreadable,
+        staged=manifest.piles,
+        marks=copies.marks,
+        read=read,
+    )
+
+
+def check_rows(pipeline: str, manifest: Manifest, known: Sequence[tuple[int, int]]) -> None:
+    """Refuse results that belong to no message of the claim."""
+    stranger = outside(manifest.rows, known)
+    if stranger is not None:
+        raise strangers(pipeline, f"row version {stranger}")

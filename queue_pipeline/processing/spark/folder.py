@@ -1,0 +1,76 @@
+"""The private folder of a Spark that runs on this machine: one for each project and setting.
+
+What Spark writes there are parts of messages (shuffles, spills), and the token of a warm server. A server that was
+started for another project has the environment of that project, and one of another setting other properties.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from queue_pipeline.processing.spark.settings import spark_defaults
+from queue_pipeline.transport.database.setting import home_folder
+from queue_pipeline.transport.private_files import make_private_folder, user_folder, write_private_file
+
+DISCOVERY_VARIABLE = "SPARK_LOCAL_CONNECT_DISCOVERY"
+LOCAL_VARIABLE = "SPARK_LOCAL_DIRS"
+OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"
+"""Java's own temporary files: checkpoints of streams, what clients upload."""
+DISCOVERY = "server.json"
+"""The file by which Spark finds a warm server."""
+ABOUT = "about.json"
+LOCAL = "local"
+_LOCAL_PROPERTY = "spark.local.dir"
+
+
+def spark_folder(config: Mapping[str, str]) -> Path:
+    """The folder of this project's Spark with these properties; another Python is another project."""
+    told = json.dumps([_project(), sys.executable, sorted(config.items())])
+    return user_folder() / f"spark-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+
+
+@contextmanager
+def private_folders(config: Mapping[str, str]) -> Iterator[None]:
+    """Let a Spark that is started inside the block write to its private folder, except where the user chose others."""
+    chosen: dict[str, str] = {}
+    if not config.get("spark.remote", "").startswith("sc://"):
+        folder = spark_folder(config)
+        if not _chooses_local(config):
+            make_private_folder(folder / LOCAL)
+            chosen[LOCAL_VARIABLE] = str(folder / LOCAL)
+            options = f'{os.environ.get(OPTIONS_VARIABLE, "")} "-Djava.io.tmpdir={folder / LOCAL}"'
+            chosen[OPTIONS_VARIABLE] = options.strip()
+        if "spark.remote" in config and not os.environ.get(DISCOVERY_VARIABLE):
+            make_private_folder(folder)
+            write_private_file(folder / ABOUT, json.dumps({"project": _project()}))
+            chosen[DISCOVERY_VARIABLE] = str(folder / DISCOVERY)
+    before = {name: os.environ.get(name) for name in chosen}
+    os.environ.update(chosen)
+    try:
+        yield
+    finally:
+        # A process that is started later may have another setting.
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _project() -> str:
+    return str(home_folder(os.environ).absolute())
+
+
+def _chooses_local(config: Mapping[str, str]) -> bool:
+    """Whether the user named the folders of Spark's local files."""
+    return (
+        _LOCAL_PROPERTY in config
+        or bool(os.environ.get(LOCAL_VARIABLE))
+        or _LOCAL_PROPERTY in spark_defaults(os.environ)
+    )

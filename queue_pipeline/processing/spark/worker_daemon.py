@@ -1,0 +1,66 @@
+"""The process from which Spark forks its Python workers, with all loaded that tasks of ours need.
+
+Spark's own loads next to nothing, and every worker by itself: more than a second of processor time each, and again when
+a worker was idle for a minute. `spark.python.daemon.module` names this one where workers are known to have it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+from io import BufferedReader, BufferedWriter
+from typing import Any
+
+from queue_pipeline.processing.run.source_code import SourceCode
+
+LOADED = (
+    "pyspark.worker",
+    # Arrow looks for it when it first makes a scalar.
+    "pandas",
+    "queue_pipeline.processing.source.source",
+    "queue_pipeline.processing.batch.tasks",
+)
+DRIVER = "sqlalchemy.dialects.postgresql.psycopg"
+"""With psycopg, of an extra, so that it may be missing."""
+
+
+def load() -> None:
+    """Import what workers will need, and keep them from searching it for garbage."""
+    # A process is forked with the thread that forks it and no other: what is loaded should start none.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for module in LOADED:
+        importlib.import_module(module)
+    with contextlib.suppress(ImportError):
+        importlib.import_module(DRIVER)
+        importlib.import_module("psycopg")
+    gc.freeze()
+
+
+def follow_code() -> None:
+    """Have workers load the project's modules anew once a file of theirs changed.
+
+    Spark uses a worker for task after task of all runs, and functions of a module are sent to it by name: it would call
+    those that it once loaded.
+    """
+    worker: Any = importlib.import_module("pyspark.worker")
+    code, main = SourceCode(), worker.main
+
+    def main_with_new_code(infile: BufferedReader, outfile: BufferedWriter) -> None:
+        # The task: an idle worker waits here for it, and may do so for long.
+        infile.peek(1)
+        if code.change() or code.uncertain:
+            code.forget()
+        try:
+            main(infile, outfile)
+        finally:
+            code.look()
+
+    worker.main = main_with_new_code
+
+
+if __name__ == "__main__":
+    load()
+    follow_code()
+    importlib.import_module("pyspark.daemon").manager()
