@@ -39,9 +39,9 @@ from queue_pipeline.cli.failures import (
 )
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
-from queue_pipeline.transport.addressing import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
+from queue_pipeline.transport.queues import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, FORMS
-from queue_pipeline.transport.nginn.settings import VARIABLE
+from queue_pipeline.transport.layouts.nginn.settings import VARIABLE
 
 
 class App(click.Group):

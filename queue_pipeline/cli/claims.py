@@ -10,7 +10,7 @@ import click
 from queue_pipeline.cli.output import count_of, duration, shortened, size_of, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import ClaimAttempt, Queue
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport.claim import Claim, ClaimStatus
+from queue_pipeline.transport.claims.claim import Claim, ClaimStatus
 from queue_pipeline.transport.errors import QueuePipelineError
 
 

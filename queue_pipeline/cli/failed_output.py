@@ -13,10 +13,10 @@ from queue_pipeline.cli.output import count_of, duration, shortened, write_lines
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.failed_message import FailedMessage, bare_name, full_name
-from queue_pipeline.transport.failed_messages import Groups
-from queue_pipeline.transport.failed_returns import Retried
-from queue_pipeline.transport.receivers import Receiver
+from queue_pipeline.transport.failed.failed_message import FailedMessage, bare_name, full_name
+from queue_pipeline.transport.failed.failed_messages import Groups
+from queue_pipeline.transport.failed.returns import Retried
+from queue_pipeline.transport.operations.slots import Receiver
 
 MOST_GROUPS = 10
 _PLAIN_ID = re.compile(r"\w[\w.:-]*")

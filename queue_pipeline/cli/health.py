@@ -16,8 +16,8 @@ from queue_pipeline.cli.output import count_of, write_json, write_lines
 from queue_pipeline.cli.parameters import Seconds, Text, any_queues_argument
 from queue_pipeline.cli.session import Session, shared_options
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.queue_health import HealthFinding, Limits, QueuesSeen, Watched, every_queue
-from queue_pipeline.transport.queue_health import look as look_at_queues
+from queue_pipeline.transport.operations.queue_health import HealthFinding, Limits, QueuesSeen, Watched, every_queue
+from queue_pipeline.transport.operations.queue_health import look as look_at_queues
 
 if TYPE_CHECKING:
     from queue_pipeline.orchestration.instance_health import InstanceSeen

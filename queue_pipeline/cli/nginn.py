@@ -11,7 +11,7 @@ from queue_pipeline.cli.parameters import POSITIVE, Text, queue_argument
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.nginn.queue import DEFAULT_MINUTES, require_nginn
+from queue_pipeline.transport.layouts.nginn.queue import DEFAULT_MINUTES, require_nginn
 
 LONGEST_SHOWN = 100
 

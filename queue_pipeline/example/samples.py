@@ -12,7 +12,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import OutgoingMessage
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.message_columns import ReadyMessages
 
 UNREADABLE_HEADERS = "unreadable headers"
 NOT_HEADERS = "<headers><header name='tenant'>north</header></headers>"

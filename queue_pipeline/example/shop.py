@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from queue_pipeline.example.samples import Parcel, Sample
 from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError, TableNotFoundError
-from queue_pipeline.transport.install import Installed
+from queue_pipeline.transport.operations.install import Installed
 from queue_pipeline.transport.transport import QueueTransport
 
 ORDERS, BILLING, SHIPPING, ERROR = "orders", "billing", "shipping", "error"

@@ -16,7 +16,7 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.watched_pipelines import WatchedPipeline, pipelines_of
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.queue_health import HealthFinding
+from queue_pipeline.transport.operations.queue_health import HealthFinding
 
 HOME_VARIABLE = "DAGSTER_HOME"
 LAUNCHED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]

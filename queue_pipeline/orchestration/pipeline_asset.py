@@ -27,7 +27,7 @@ from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.process_identity import this_process
+from queue_pipeline.transport.operations.process_identity import this_process
 
 ONE_PROCESS = (dg.in_process_executor.name, "execute_in_process_executor")
 """Executors that execute all steps in the process of the run: that of the jobs, and that of `execute_in_process`."""

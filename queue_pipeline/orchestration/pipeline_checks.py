@@ -12,8 +12,8 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
-from queue_pipeline.transport.failed_message import FailedMessage
-from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.failed.failed_message import FailedMessage
+from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 
 ERRORS, AGE, EXPIRED = "error_queue_empty", "oldest_message", "nothing_expired"
 DESCRIPTIONS = {

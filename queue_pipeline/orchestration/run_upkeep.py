@@ -18,8 +18,8 @@ from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.code_server import CodeServer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.process_identity import is_gone
-from queue_pipeline.transport.receivers import Receiver
+from queue_pipeline.transport.operations.process_identity import is_gone
+from queue_pipeline.transport.operations.slots import Receiver
 
 LAUNCHED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 ORPHAN_SECONDS = 20.0

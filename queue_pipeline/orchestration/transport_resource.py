@@ -8,7 +8,7 @@ import json
 import dagster as dg
 
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.nginn.settings import parse_nginn_settings
+from queue_pipeline.transport.layouts.nginn.settings import parse_nginn_settings
 
 
 class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from queue_pipeline.transport.queue_health import Watched
+from queue_pipeline.transport.operations.queue_health import Watched
 
 if TYPE_CHECKING:
     from queue_pipeline.processing.declaration.pipeline import QueuePipeline

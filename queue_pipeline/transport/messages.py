@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.addressing import QueueTable
+from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import InvalidMessageError
 

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from queue_pipeline.orchestration.names import PIPELINE_TAG
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import ClaimStatus
+from queue_pipeline.transport.claims.claim import ClaimStatus
 from queue_pipeline_tests.support import command_line
 from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.dagster_processes import Dagster, Run

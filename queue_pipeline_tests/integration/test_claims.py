@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import text
 
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
-from queue_pipeline.transport.completion import Completer
+from queue_pipeline.transport.claims.completion import Completer
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError, QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually

@@ -12,7 +12,7 @@ import pytest
 from queue_pipeline.cli import errors
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.error_message import Failure, error_message
+from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine
 

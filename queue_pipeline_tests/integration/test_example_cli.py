@@ -10,7 +10,7 @@ import pytest
 from queue_pipeline.example import shop
 from queue_pipeline.example.samples import NOT_HEADERS, UNREADABLE_HEADERS, samples
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.user_tables import TableRows
+from queue_pipeline.transport.operations.user_tables import TableRows
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine
 

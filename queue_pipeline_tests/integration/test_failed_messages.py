@@ -8,7 +8,7 @@ from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
-from queue_pipeline.transport.failed_message import Selection
+from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.send import Sender
 from queue_pipeline_tests.support.failed import ALL, NOON, bodies, fail, failure, raw, waiting
 
@@ -178,7 +178,7 @@ def test_thousands_go_back_in_batches(transport, failed):
 
 
 def test_large_messages_go_back_a_few_at_a_time(transport, failed, monkeypatch):
-    monkeypatch.setattr("queue_pipeline.transport.failed_messages.BATCH_BYTES", 250)
+    monkeypatch.setattr("queue_pipeline.transport.failed.failed_messages.BATCH_BYTES", 250)
     transport.send("error", [failure(transport, body=b"x" * size) for size in (100, 100, 100, 900, 1)])
     told = []
     assert failed.retry("error", ALL, on_progress=told.append).returned == 5
@@ -186,7 +186,7 @@ def test_large_messages_go_back_a_few_at_a_time(transport, failed, monkeypatch):
 
 
 def test_what_fails_again_meanwhile_is_not_retried_again(transport, failed, monkeypatch):
-    monkeypatch.setattr("queue_pipeline.transport.failed_messages.PAGE", 2)
+    monkeypatch.setattr("queue_pipeline.transport.failed.failed_messages.PAGE", 2)
     transport.send("error", [failure(transport, **{wire.MESSAGE_ID: f"m{n}"}) for n in range(6)])
     rounds = []
 

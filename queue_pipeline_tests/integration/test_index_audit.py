@@ -8,7 +8,7 @@ from queue_pipeline.transport import InstallOptions, new_message
 from queue_pipeline.transport import transport as transport_module
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
-from queue_pipeline.transport.index_audit import IndexAuditor, Severity
+from queue_pipeline.transport.index_audit.audit import IndexAuditor, Severity
 from queue_pipeline_tests.support.index_audit import codes, drop, fix
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.index_audit import IndexAuditor, Severity
+from queue_pipeline.transport.index_audit.audit import IndexAuditor, Severity
 from queue_pipeline_tests.support.index_audit import codes, drop, fix
 from queue_pipeline_tests.support.waiting import eventually
 

@@ -8,7 +8,7 @@ from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, StagedLostError
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.message_columns import ReadyMessages
 from queue_pipeline_tests.support.backends import chosen_driver
 from queue_pipeline_tests.support.waiting import eventually
 from tools.postgres_cluster import PostgresCluster

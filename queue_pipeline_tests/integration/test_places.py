@@ -6,8 +6,8 @@ import sys
 from sqlalchemy import create_engine
 
 from queue_pipeline.transport.errors import DatabaseUnavailableError
-from queue_pipeline.transport.process_identity import is_gone, this_process
-from queue_pipeline.transport.receivers import Places
+from queue_pipeline.transport.operations.process_identity import is_gone, this_process
+from queue_pipeline.transport.operations.slots import Places
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.elapsed import end_leases
 from queue_pipeline_tests.support.receivers import LEASE
@@ -79,7 +79,7 @@ def test_places_name_the_process_that_works_in_them(transport):
 
 def test_a_process_is_gone_once_it_has_ended_and_others_know_nothing_of_other_machines():
     code = (
-        "from queue_pipeline.transport.process_identity import this_process; print(this_process(), flush=True); input()"
+        "from queue_pipeline.transport.operations.process_identity import this_process; print(this_process(), flush=True); input()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
         assert it.stdin is not None and it.stdout is not None
@@ -108,5 +108,5 @@ class Clock:
 
 def clock(monkeypatch):
     now = Clock()
-    monkeypatch.setattr("queue_pipeline.transport.receivers.time.monotonic", lambda: now.seconds)
+    monkeypatch.setattr("queue_pipeline.transport.operations.slots.time.monotonic", lambda: now.seconds)
     return now

@@ -4,7 +4,7 @@ import pytest
 
 from queue_pipeline.transport import InstallOptions
 from queue_pipeline.transport.errors import ConfigurationError, TableNotFoundError
-from queue_pipeline.transport.receivers import Places
+from queue_pipeline.transport.operations.slots import Places
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.command_line import CommandLine
 from queue_pipeline_tests.support.elapsed import end_leases

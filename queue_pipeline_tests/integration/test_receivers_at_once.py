@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.addressing import RECEIVERS_TABLE
+from queue_pipeline.transport.queues import RECEIVERS_TABLE
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.receivers import LEASE, table_of
 

@@ -12,7 +12,7 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
     TransientDatabaseError,
 )
-from queue_pipeline.transport.install import InstallOptions
+from queue_pipeline.transport.operations.install import InstallOptions
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import run_sql
 

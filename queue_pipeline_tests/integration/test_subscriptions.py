@@ -15,7 +15,7 @@ from queue_pipeline.transport.errors import (
     SubscriberError,
     TableNotFoundError,
 )
-from queue_pipeline.transport.subscriptions import Subscription, Subscriptions
+from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscription, Subscriptions
 from queue_pipeline_tests.support.command_line import CommandLine
 
 ACCEPTED = Event("Shop.OrderAccepted, Shop", ("Shop.IOrderEvent", "NServiceBus.IEvent"))

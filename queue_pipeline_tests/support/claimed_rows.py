@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import Backend
 

@@ -32,16 +32,16 @@ from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.claim_store import ClaimStore
-from queue_pipeline.transport.claims import Claims
-from queue_pipeline.transport.completion import Completer
-from queue_pipeline.transport.delayed import DelayedMover
-from queue_pipeline.transport.failure_counts import FailureCounts
-from queue_pipeline.transport.outbox import Outbox
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.claims.claim_table import ClaimStore
+from queue_pipeline.transport.claims.claims import Claims
+from queue_pipeline.transport.claims.completion import Completer
+from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
+from queue_pipeline.transport.claims.failure_counts import FailureCounts
+from queue_pipeline.transport.claims.outbox import Outbox
+from queue_pipeline.transport.message_columns import ReadyMessages
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.transport import QueueTransport
-from queue_pipeline.transport.user_tables import TableRows, UserTables
+from queue_pipeline.transport.operations.user_tables import TableRows, UserTables
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, poisoned_by
 from queue_pipeline_tests.support.recovering import THIS_CODE
 

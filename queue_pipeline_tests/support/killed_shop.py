@@ -7,7 +7,7 @@ from typing import Any
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX
+from queue_pipeline.transport.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.elapsed import end_delays, end_leases
 from queue_pipeline_tests.support.killed_run import LEDGER, POISON, Run, drain

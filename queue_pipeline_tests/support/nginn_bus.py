@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from queue_pipeline.transport import OutgoingMessage, new_message
-from queue_pipeline.transport.nginn.settings import NGinnSettings
-from queue_pipeline.transport.nginn.subscriptions import control_type
+from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
+from queue_pipeline.transport.layouts.nginn.subscriptions import control_type
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import Backend
 

@@ -13,7 +13,7 @@ from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.message_columns import ReadyMessages
 
 
 class PlainTransformer:

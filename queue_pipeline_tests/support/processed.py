@@ -5,7 +5,7 @@ from __future__ import annotations
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.messages import TransactionMode
 
 

@@ -1,6 +1,6 @@
 """What the tests of receivers share."""
 
-from queue_pipeline.transport.addressing import RECEIVERS_TABLE
+from queue_pipeline.transport.queues import RECEIVERS_TABLE
 
 LEASE = 300.0
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from queue_pipeline.transport import address
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.addressing import AddressBook, QueueTable
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.dialect import Dialect
 from queue_pipeline.transport.database.postgresql import PostgreSql
 from queue_pipeline.transport.database.sqlite import Sqlite

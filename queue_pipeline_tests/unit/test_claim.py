@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_pipeline.transport.claim import ranges
+from queue_pipeline.transport.claims.claim import ranges
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from queue_pipeline.transport import QueueAddress
-from queue_pipeline.transport.addressing import AddressBook
+from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import database_url

@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_pipeline.transport.subscriptions import KnownSubscribers
+from queue_pipeline.transport.layouts.nservicebus.subscriptions import KnownSubscribers
 
 A, B = frozenset({"Shop.A"}), frozenset({"Shop.B"})
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.transport.claim import RowsRead
+from queue_pipeline.transport.claims.claim import RowsRead
 
 VERSIONS = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, max_size=20)
 

@@ -7,7 +7,7 @@ from sqlalchemy import create_engine
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.addressing import AddressBook
+from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.sqlserver import SqlServer
 from queue_pipeline.transport.errors import AddressError, InvalidMessageError

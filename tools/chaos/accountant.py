@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, OUTBOX_TABLE, QueueTable
+from queue_pipeline.transport.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, OUTBOX_TABLE, QueueTable
 from tools.chaos.arena import COPIES, ERRORS, RESULTS, Arena
 from tools.chaos.desk import acknowledgements
 from tools.chaos.plan import CONTENT, MIXED, STAGES, TRAIL, message_id, number_of

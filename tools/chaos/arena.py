@@ -11,7 +11,7 @@ from functools import cached_property
 import sqlalchemy as sa
 
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.nginn.settings import NGinnSettings
+from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from tools.chaos.plan import Plan
 
 RESULTS, COPIES, ERRORS, OUTGOING = "results", "copies", "error", "outgoing"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from queue_pipeline.transport import Claim, QueueTable
-from queue_pipeline.transport.claim import ranges
+from queue_pipeline.transport.claims.claim import ranges
 from queue_pipeline.transport.errors import ClaimLostError
 from tools.chaos.desk import UNEXPECTED, Desk
 

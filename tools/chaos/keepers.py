@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queue_pipeline.transport.failed_message import Selection
+from queue_pipeline.transport.failed.failed_message import Selection
 from tools.chaos.arena import ERRORS
 from tools.chaos.desk import Desk
 from tools.chaos.plan import number_of_id

@@ -14,9 +14,9 @@ from queue_pipeline.processing.results.confirmations import Confirming
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.results.failed_copies import reasons_of
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.outbox import Pile
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.message_columns import ReadyMessages
 
 
 class ExecutorBatches:

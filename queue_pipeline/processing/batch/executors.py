@@ -34,11 +34,11 @@ from queue_pipeline.processing.results.sorting import Failed, no_outcome, strang
 from queue_pipeline.processing.spark.internals import AttemptSessions, collected
 from queue_pipeline.processing.results.table_rows import OutcomeRows, together
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import Claim, RowsRead
-from queue_pipeline.transport.claim_reader import Part
+from queue_pipeline.transport.claims.claim import Claim, RowsRead
+from queue_pipeline.transport.claims.claim_reader import Part
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.outbox import Pile
-from queue_pipeline.transport.user_tables import TableRows
+from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.operations.user_tables import TableRows
 
 _CONFIRMED = ("row_version", "headers", "body", "message_id")
 

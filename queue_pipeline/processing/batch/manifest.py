@@ -9,7 +9,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.results.table_rows import OutcomeRows
-from queue_pipeline.transport.outbox import Pile
+from queue_pipeline.transport.claims.outbox import Pile
 
 
 class TaskReport(WriterCommitMessage):

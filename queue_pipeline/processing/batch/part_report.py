@@ -14,7 +14,7 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.batch.claimed_batch import Unreadable, parse_bodies, prepare, without_control
 from queue_pipeline.processing.results.sorting import ROW_VERSION, Failed
-from queue_pipeline.transport.claim import RowsRead
+from queue_pipeline.transport.claims.claim import RowsRead
 
 QUANTILES = 200
 """Into this many steps the times of sending are summed up: enough for percentiles, and the same size for any part."""

@@ -24,12 +24,12 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.sorting import strangers
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.batch.route import travels_by_executors
-from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.error_message import Failure
+from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import TransactionMode
-from queue_pipeline.transport.nginn.in_place import Mark
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
+from queue_pipeline.transport.message_columns import ReadyMessages
 from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:

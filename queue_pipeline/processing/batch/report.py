@@ -17,7 +17,7 @@ from queue_pipeline.processing.batch.part_report import PartReport
 from queue_pipeline.processing.batch.executors import StagedResults
 from queue_pipeline.processing.results.failed_copies import FailedCopies, FailedMessage
 from queue_pipeline.processing.batch.transformer import Transformed
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 
 SLOWEST_KEPT = 5
 

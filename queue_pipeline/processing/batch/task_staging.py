@@ -17,9 +17,9 @@ from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.results.table_rows import OutcomeRows
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.message_columns import ReadyMessages
 
 
 @dataclass(frozen=True, slots=True)

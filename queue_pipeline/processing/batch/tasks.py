@@ -24,8 +24,8 @@ from queue_pipeline.processing.batch.manifest import Manifest
 from queue_pipeline.processing.batch.part_report import read_part
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
-from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.claim_reader import Part
+from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.claim_reader import Part
 
 REPORT, TABLES = "report", "tables"
 REPORTS = f"{REPORT} STRING, {TABLES} ARRAY<BINARY>"

@@ -31,8 +31,8 @@ from queue_pipeline.processing.results.sorting import (
 )
 from queue_pipeline.processing.spark.internals import AttemptSessions, collected
 from queue_pipeline.processing.results.table_rows import together
-from queue_pipeline.transport.ready import ReadyMessages
-from queue_pipeline.transport.user_tables import TableRows
+from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.operations.user_tables import TableRows
 
 # A frame needs a row to have columns.
 _ANY_MESSAGE = pa.Table.from_pylist(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, database_url
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.transport_settings import TransportSettings
+from queue_pipeline.transport.settings import TransportSettings
 
 EXECUTOR_VARIABLE = "QUEUE_PIPELINE_EXECUTOR_DATABASE"
 FROM_ENVIRONMENT = "environment"

@@ -31,7 +31,7 @@ from queue_pipeline.processing.body.exact_decimals import ExactDecimals, with_lo
 from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline.processing.body.schema import BodySchema, Declaration, declare
 from queue_pipeline.processing.body.values import Change
-from queue_pipeline.transport.stack_frames import Frame, frame_of, frames_of, trace_at
+from queue_pipeline.transport.failed.stack_frames import Frame, frame_of, frames_of, trace_at
 
 UNREADABLE_BODY = "MessageBodyUnreadable"
 """The error type of a body that does not fit its schema."""

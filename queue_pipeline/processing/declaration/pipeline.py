@@ -14,7 +14,7 @@ from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event, full_name
 from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
-from queue_pipeline.transport.nginn.endpoint import is_endpoint
+from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
 
 SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0

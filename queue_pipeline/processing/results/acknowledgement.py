@@ -9,7 +9,7 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.message_columns import ReadyMessages
 
 
 def acknowledgements(messages: Table, now: datetime, endpoint: str | None = None) -> list[ReadyMessages]:

@@ -11,8 +11,8 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.error_message import processing_headers
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.failed.error_message import processing_headers
+from queue_pipeline.transport.message_columns import ReadyMessages
 
 _HAS_ID = re.escape(f'"{wire.MESSAGE_ID}"') + r'\s*:\s*"[^"]'
 _HAS_MORE = "|".join(

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from queue_pipeline.processing.spark.errors import WorkerError, is_plumbing, is_spark_error, without_jvm, worker_errors
-from queue_pipeline.transport.error_message import LONGEST_MESSAGE, Failure
-from queue_pipeline.transport.stack_frames import Frame, frame_lines, frames_of, plain_name
+from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE, Failure
+from queue_pipeline.transport.failed.stack_frames import Frame, frame_lines, frames_of, plain_name
 from queue_pipeline.transport.storable import shortened, storable
 
 LONGEST_TEXT = 65_536

@@ -29,7 +29,7 @@ from queue_pipeline.processing.results.sorting import (
     unpacked,
     with_origin,
 )
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
 
 

@@ -6,7 +6,7 @@ import errno
 
 from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.addressing import CLAIMED_SUFFIX, DELAYED_SUFFIX
+from queue_pipeline.transport.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,

@@ -6,10 +6,10 @@ import logging
 import threading
 from types import TracebackType
 
-from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.claims import Claims
+from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.claims import Claims
 from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
-from queue_pipeline.transport.receivers import Places
+from queue_pipeline.transport.operations.slots import Places
 
 BEATS_PER_LEASE = 3
 """How often a lease is renewed before it would end."""

@@ -10,8 +10,8 @@ from queue_pipeline.processing.run.rate_limit import RateLimit
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.spark.errors import involves_spark, shared_loss
 from queue_pipeline.processing.batch.transformer import Transformer
-from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.claims import Claims
+from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.claims import Claims
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.results.exceptions import cause_of, describe, in_a_line
 from queue_pipeline.processing.run.proof import Proof
 from queue_pipeline.processing.run.verdict import Evidence, Probe, Verdict, judge
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.storable import shortened
 
 LONGEST_CAUSE = 300

@@ -16,12 +16,12 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.rate_limit import RateLimit
 from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline.processing.run.search import Search
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueuePipelineError
 from queue_pipeline.transport.messages import TransactionMode
-from queue_pipeline.transport.process_identity import this_process
-from queue_pipeline.transport.receivers import Places
+from queue_pipeline.transport.operations.process_identity import this_process
+from queue_pipeline.transport.operations.slots import Places
 from queue_pipeline.transport.transport import QueueTransport
 
 LINGER_PEEK_SECONDS = 0.2

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.failure_counts import FailureCounts
+from queue_pipeline.transport.claims.failure_counts import FailureCounts
 
 logger = logging.getLogger(__name__)
 

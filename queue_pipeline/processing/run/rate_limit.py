@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.transport.failure_counts import FailureCounts
+from queue_pipeline.transport.claims.failure_counts import FailureCounts
 
 
 class RateLimit:

@@ -38,8 +38,8 @@ from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.run.verdict import Verdict
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.error_message import Failure
+from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.errors import (
     ClaimLostError,
     DatabaseUnavailableError,
@@ -47,7 +47,7 @@ from queue_pipeline.transport.errors import (
     QueuePipelineError,
 )
 from queue_pipeline.transport.messages import TransactionMode
-from queue_pipeline.transport.nginn.rows import is_nginn
+from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.storable import shortened
 from queue_pipeline.transport.transport import QueueTransport
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from queue_pipeline.processing.run.heartbeat import Heartbeat
-from queue_pipeline.transport.claim import Claim
-from queue_pipeline.transport.claims import Claims
+from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.claims import Claims
 from queue_pipeline.transport.errors import ClaimLostError
 
 logger = logging.getLogger(__name__)

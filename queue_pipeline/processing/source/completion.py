@@ -15,9 +15,9 @@ from queue_pipeline.processing.results.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.address import endpoint_of
-from queue_pipeline.transport.claim import Claim, RowsRead
-from queue_pipeline.transport.nginn.rows import is_nginn
-from queue_pipeline.transport.stack_frames import frame_of
+from queue_pipeline.transport.claims.claim import Claim, RowsRead
+from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.failed.stack_frames import frame_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -31,7 +31,7 @@ from queue_pipeline.processing.source.stream_writer import StreamOutcomeWriter
 from queue_pipeline.processing.batch.tasks import Parsing
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD, messages_frame
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
 
 FORMAT = "sql_queue"

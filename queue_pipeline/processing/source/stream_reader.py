@@ -23,8 +23,8 @@ from queue_pipeline.processing.source.completion import complete_staged
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.run.heartbeat import Heartbeat
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import DEFAULT_LEASE_SECONDS, LONGEST_LEASE_SECONDS, Claim
-from queue_pipeline.transport.claim_reader import Part
+from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, LONGEST_LEASE_SECONDS, Claim
+from queue_pipeline.transport.claims.claim_reader import Part
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.status import StatusReader
 

@@ -15,7 +15,7 @@ from queue_pipeline.processing.batch.manifest import TaskReport
 from queue_pipeline.processing.results.outcome_writer import plain_sending, written_messages
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claim import Claim, lost
+from queue_pipeline.transport.claims.claim import Claim, lost
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
 
 

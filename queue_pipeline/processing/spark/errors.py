@@ -9,7 +9,7 @@ import builtins
 import re
 from dataclasses import dataclass
 
-from queue_pipeline.transport.stack_frames import Frame, frame_at, plain_name
+from queue_pipeline.transport.failed.stack_frames import Frame, frame_at, plain_name
 
 _TRACEBACK = "Traceback (most recent call last):\n"
 _CHAINED = re.compile(

@@ -30,7 +30,7 @@ from queue_pipeline.transport.errors import (
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, TextClause
 
-    from queue_pipeline.transport.addressing import QueueTable
+    from queue_pipeline.transport.queues import QueueTable
     from queue_pipeline.transport.database.drivers import Driver
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from queue_pipeline.transport.errors import AddressError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from queue_pipeline.transport.addressing import ClaimTables, QueueTable
+    from queue_pipeline.transport.queues import ClaimTables, QueueTable
     from queue_pipeline.transport.database.transaction import Transaction
 
 NEVER_EXPIRES = -1

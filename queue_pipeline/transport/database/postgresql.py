@@ -13,7 +13,7 @@ from queue_pipeline.transport.database.statements import load_statement
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
 
 if TYPE_CHECKING:
-    from queue_pipeline.transport.addressing import ClaimTables
+    from queue_pipeline.transport.queues import ClaimTables
     from queue_pipeline.transport.database.transaction import Transaction
 
 KEEP_ALIVE = {

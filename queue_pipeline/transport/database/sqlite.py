@@ -14,7 +14,7 @@ from queue_pipeline.transport.database.faults import Fault
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from queue_pipeline.transport.addressing import ClaimTables, QueueTable
+    from queue_pipeline.transport.queues import ClaimTables, QueueTable
     from queue_pipeline.transport.database.transaction import Transaction
 
 FAULTS = {

@@ -11,7 +11,7 @@ from queue_pipeline.transport.database.faults import Fault, native_number
 from queue_pipeline.transport.errors import AddressError
 
 if TYPE_CHECKING:
-    from queue_pipeline.transport.addressing import ClaimTables
+    from queue_pipeline.transport.queues import ClaimTables
     from queue_pipeline.transport.database.transaction import Transaction
 
 _NUMBERS = {

@@ -7,7 +7,7 @@ import pytest
 
 from queue_pipeline.transport import Operation
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.nginn.in_place import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
 from queue_pipeline_tests.support.nginn_bus import BILLING, ORDERS, body_of, number_of, placed
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.transport.nginn.subscriptions import control_type
+from queue_pipeline.transport.layouts.nginn.subscriptions import control_type
 from queue_pipeline_tests.support.nginn_bus import BILLING, ORDERS, SENDER, body_of
 
 TYPE = "Shop.OrderPlaced"

@@ -17,9 +17,9 @@ import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.nginn.in_place import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.nginn_peer import HandlerFailed, Peer, Taken, is_refused

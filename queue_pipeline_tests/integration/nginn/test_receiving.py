@@ -6,7 +6,7 @@ import pytest
 
 from queue_pipeline.transport import Operation, TransactionMode
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.nginn.receiving import NGinnReceiver
+from queue_pipeline.transport.layouts.nginn.receiving import NGinnReceiver
 from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.nginn_bus import BILLING, ORDERS, body_of, number_of, placed
 

@@ -8,7 +8,7 @@ from queue_pipeline.transport import Operation, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import AddressError, InvalidMessageError, QueueNotFoundError
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.message_columns import ReadyMessages
 from queue_pipeline_tests.support.nginn_bus import BILLING, ORDERS, SENDER, number_of, placed
 
 HOSTILE = "x'); DROP TABLE Orders;-- \" {queue} ?"

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.transport.nginn.in_place import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
 from queue_pipeline_tests.support.nginn_bus import ORDERS, Bus, StoredRow, body_of, changed, placed
 
 ATTEMPT = {"subqueue", "retry_count", "retry_time", "error_info", "last_processed"}

@@ -9,7 +9,7 @@ from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.pipeline_checks import AGE, ERRORS, EXPIRED, look
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.error_message import Failure, error_message
+from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.waiting import eventually
 

@@ -8,7 +8,7 @@ from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.process_identity import this_process
+from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline_tests.support import pipelines
 
 NOBODY = SparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"})

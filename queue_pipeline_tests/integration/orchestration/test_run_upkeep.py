@@ -12,7 +12,7 @@ from queue_pipeline.orchestration import names, run_upkeep
 from queue_pipeline.orchestration.code_server import CodeServer
 from queue_pipeline.orchestration.run_upkeep import LAUNCHED, Deployment, RunUpkeep, end_runs
 from queue_pipeline.orchestration.upkeep import LOOK_SECONDS
-from queue_pipeline.transport.process_identity import this_process
+from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.elapsed import end_leases
 from queue_pipeline_tests.support.held_by_runs import HERE, add_run, hold, holders, status_of
@@ -24,7 +24,7 @@ LAUNCHED_RUNS = pytest.mark.parametrize("status", LAUNCHED, ids=lambda status: s
 @pytest.fixture
 def dead():
     """A process that lived until just now."""
-    code = "from queue_pipeline.transport.process_identity import this_process; print(this_process())"
+    code = "from queue_pipeline.transport.operations.process_identity import this_process; print(this_process())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from queue_pipeline.orchestration import subscribing
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.subscriptions import Subscription
+from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscription
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.in_process import execute, figures, skip_reason, ticked
 

@@ -11,7 +11,7 @@ from queue_pipeline.orchestration.run_upkeep import Deployment
 from queue_pipeline.orchestration.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.ready import ReadyMessages
+from queue_pipeline.transport.message_columns import ReadyMessages
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.held_by_runs import HERE, Clock, add_run, hold, holders
 from queue_pipeline_tests.support.in_process import peek_sensor, skip_reason, ticked

@@ -12,7 +12,7 @@ from queue_pipeline.processing.batch.claimed_batch import parse_bodies
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.transport import OutgoingMessage
-from queue_pipeline.transport.error_message import error_message
+from queue_pipeline.transport.failed.error_message import error_message
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.recovering import declare, fill, run

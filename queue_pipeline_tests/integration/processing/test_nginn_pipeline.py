@@ -21,7 +21,7 @@ from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.nginn.settings import NGinnSettings
+from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline_tests.support.nginn_peer import Peer
 from queue_pipeline_tests.support.recovering import THIS_CODE
 from queue_pipeline_tests.support.waiting import eventually

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from queue_pipeline.processing.source import source
 from queue_pipeline.processing.declaration.outcomes import each, fail, send
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.nginn.settings import NGinnSettings
+from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 
 ORDERS = "sql://shop/Orders"
 SETTINGS = NGinnSettings(aliases=("shop",), endpoint="sql://shop/Pipelines")

@@ -11,7 +11,7 @@ from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseError
-from queue_pipeline.transport.outbox import Outbox
+from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, poisoned_by
 from queue_pipeline_tests.support.recovering import run, succeed_once
 from queue_pipeline_tests.support.waiting import eventually

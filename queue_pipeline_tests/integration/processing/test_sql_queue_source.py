@@ -16,7 +16,7 @@ from queue_pipeline.processing.declaration.outcomes import add_to, each, fail, s
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
-from queue_pipeline.transport.outbox import Pile
+from queue_pipeline.transport.claims.outbox import Pile
 
 FORMAT = source.FORMAT
 

@@ -6,7 +6,7 @@ import pytest
 
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.transport import claim_reader
+from queue_pipeline.transport.claims import claim_reader
 from queue_pipeline_tests.support.hostile_rows import HostileRow, insert, stored
 from queue_pipeline_tests.support.nginn_bus import ORDERS, Bus, body_of
 from queue_pipeline_tests.support.nginn_bus import settings as nginn_settings

@@ -4,11 +4,11 @@ import uuid
 import pytest
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.addressing import AddressBook
+from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import InvalidMessageError
-from queue_pipeline.transport.nginn.rows import (
+from queue_pipeline.transport.layouts.nginn.rows import (
     StoredRow,
     claimed_row,
     forwarded_row,
@@ -19,7 +19,7 @@ from queue_pipeline.transport.nginn.rows import (
     unique_id,
     written,
 )
-from queue_pipeline.transport.nginn.settings import NGinnSettings
+from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 
 SETTINGS = NGinnSettings(aliases=("db",), endpoint="sql://db/Me", types={"A.B, C": "b"})
 BOOK = AddressBook(DIALECTS["sqlite"], nginn=SETTINGS)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.transport.nginn.sequences import Numbered, State, numbered
+from queue_pipeline.transport.layouts.nginn.sequences import Numbered, State, numbered
 
 
 def message(number, row=None, length=None):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.nginn.settings import (
+from queue_pipeline.transport.layouts.nginn.settings import (
     NGinnSettings,
     default_nginn_settings,
     nginn_settings,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_pipeline.transport.errors import InvalidMessageError
-from queue_pipeline.transport.nginn.text import decode_headers, encode_headers, to_ascii, type_of, typed_body
+from queue_pipeline.transport.layouts.nginn.text import decode_headers, encode_headers, to_ascii, type_of, typed_body
 
 plain = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="=|"), min_size=1)
 text = st.text(st.characters(exclude_categories=["Cs"]))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from queue_pipeline.processing.results.exceptions import LONGEST_TEXT, describe, error_types
-from queue_pipeline.transport.error_message import LONGEST_MESSAGE, Failure
-from queue_pipeline.transport.stack_frames import module_of
+from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE, Failure
+from queue_pipeline.transport.failed.stack_frames import module_of
 from queue_pipeline_tests.support.service_control import parse_frames
 
 HERE = __name__

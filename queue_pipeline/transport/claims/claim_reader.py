@@ -1,0 +1,107 @@
+"""Reads a claim as a stream of Arrow record batches: never the whole of it as Python objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from queue_pipeline.transport.queues import AddressBook
+from queue_pipeline.transport.claims.claim import Claim, partly_lost
+from queue_pipeline.transport.claims.claim_table import ClaimStore
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import ConfigurationError, MessageTooLargeError
+from queue_pipeline.transport.layouts.nginn.reading import read_in_place
+from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_PART_MESSAGES = 10_000
+DEFAULT_PART_BYTES = 8 * 1024 * 1024
+LARGEST_MESSAGE = 256 * 1024 * 1024
+"""Bytes of headers and body that a pipeline reads; a message is in memory several times, here and in Spark."""
+
+
+class Part(NamedTuple):
+    """A range of a claim, bounded in messages and bytes, that one reader reads at once."""
+
+    first_row_version: int
+    last_row_version: int
+    messages: int
+    bytes: int
+
+
+class ClaimReader:
+    """Cuts a claim into parts and reads them; safe to use from any process that can reach the database."""
+
+    def __init__(self, database: Database, book: AddressBook) -> None:
+        self._database = database
+        self._book = book
+        self._store = ClaimStore(database, book)
+
+    def parts(
+        self, claim: Claim, max_messages: int = DEFAULT_PART_MESSAGES, max_bytes: int = DEFAULT_PART_BYTES
+    ) -> list[Part]:
+        """The claim's parts in order; a message larger than the bound is a part of its own.
+
+        Together they are as many messages as the claim has, or there are none: half a claim is never taken for a whole.
+        """
+        if max_messages < 1 or max_bytes < 1:
+            raise ConfigurationError(f"queue {claim.queue}: a part needs room for at least one message and one byte")
+        command = self._store.statement(self._store.tables(claim), "parts")
+        values = {"messages": max_messages, "bytes": max_bytes, "claim_id": claim.claim_id}
+
+        def cut(transaction: Transaction) -> list[Part]:
+            found = [Part(*map(int, row)) for row in transaction.rows(command, **values)]
+            messages = sum(part.messages for part in found)
+            if messages != claim.messages:
+                raise self._store.other_size(transaction, claim, messages)
+            return found
+
+        return self._database.run(cut, write=False)
+
+    def read(
+        self,
+        claim: Claim,
+        *,
+        body: bool = True,
+        max_messages: int = DEFAULT_PART_MESSAGES,
+        max_bytes: int = DEFAULT_PART_BYTES,
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages of a claim in order; bodies are left out on request."""
+        for part in self.parts(claim, max_messages, max_bytes):
+            yield self.read_part(claim, part, body=body)
+
+    def read_part(self, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
+        """One part as one record batch; fewer messages than it was cut to mean that others have them by now.
+
+        Raises MessageTooLargeError where it holds a message that no pipeline reads.
+        """
+        # Arrow takes a third of a second to import, and most commands never read a claim.
+        from queue_pipeline.transport.claims.message_table import from_rows
+
+        if body and part.bytes > LARGEST_MESSAGE:
+            raise too_large(claim, part)
+        tables = self._store.tables(claim)
+        values = {"claim_id": claim.claim_id, "first": part.first_row_version, "last": part.last_row_version}
+
+        def read(transaction: Transaction) -> Sequence[Sequence[Any]]:
+            if is_nginn(tables.queue):
+                dialect, settings = self._database.dialect, self._book.nginn
+                return read_in_place(transaction, dialect, tables, settings, values, body=body)
+            return transaction.read(self._store.statement(tables, "read" if body else "read_headers"), **values)
+
+        rows = self._database.run(read, write=False)
+        if len(rows) != part.messages:
+            raise partly_lost(claim)
+        return from_rows(rows)
+
+
+def too_large(claim: Claim, part: Part) -> MessageTooLargeError:
+    """The error of a part with a message that is not read."""
+    which = "row version" if part.messages == 1 else f"{part.messages:,} messages from row version"
+    return MessageTooLargeError(
+        f"queue {claim.queue}: {which} {part.first_row_version}: {part.bytes:,} bytes of headers and body; a pipeline "
+        f"reads messages of at most {LARGEST_MESSAGE:,}: send a reference to what is larger, and not the thing itself"
+    )

@@ -1,0 +1,143 @@
+"""The outbox: results that lie ready beside a claim, staged by many processes, until one transaction completes it.
+
+Nothing in it counts for anything until then: to stage results a process must still hold the claim, and the completion
+takes exactly the piles that were reported to it, row for row, and drops the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from queue_pipeline.transport.queues import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
+from queue_pipeline.transport.claims.claim import Claim, lost
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import StagedLostError
+from queue_pipeline.transport.messages import new_row_ids
+from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
+
+STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")
+"""Those of section `outbox.copy`; for ids see `uuid_bytes`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pile:
+    """Messages for one queue that one task staged."""
+
+    task: str
+    number: int
+    destination: str
+    delayed: bool
+    messages: int
+
+
+class Outbox:
+    """Stage, deliver, abandon and sweep."""
+
+    def __init__(self, database: Database, book: AddressBook, sender: Sender) -> None:
+        self._database = database
+        self._book = book
+        self._sender = sender
+
+    def stage(self, claim: Claim, task: str, ready: Iterable[ReadyMessages]) -> list[Pile]:
+        """Lay messages ready under the name of a task, all or none, if the claim is still its holder's.
+
+        `task` must be new for every attempt: what an earlier one staged is never added to.
+        """
+        shipments = self._sender.prepare_ready(ready)
+        if not shipments:
+            return []
+
+        def write(transaction: Transaction) -> None:
+            for number, shipment in enumerate(shipments):
+                self._write(transaction, claim, shipment, task, number)
+            self._hold(transaction, claim)
+
+        self._database.run(write)
+        return [_pile(task, number, shipment) for number, shipment in enumerate(shipments)]
+
+    def _write(self, transaction: Transaction, claim: Claim, shipment: ReadyShipment, task: str, number: int) -> None:
+        rows = self._sender.stored_rows(transaction, shipment)
+        if not self._database.driver.copies:
+            command = self._statement("outbox.stage", claim)
+            transaction.insert(command, rows, claim_id=claim.claim_id, task=task, pile=number)
+            return
+        first = (uuid_bytes(claim.claim_id), task, number)
+        staged = ((*first, uuid_bytes(row.id), row.milliseconds, row.headers, row.body) for row in rows)
+        transaction.copy(self._statement("outbox.copy", claim), STAGED_TYPES, staged)
+
+    def report(self, claim: Claim, task: str, number: int, report: bytes) -> None:
+        """Keep what a task reports until the claim is completed; repeated reports of one number are the same."""
+        row = Row(next(new_row_ids(1)), NEVER_EXPIRES, "{}", report)
+
+        def write(transaction: Transaction) -> None:
+            command = self._statement("outbox.stage", claim)
+            transaction.insert(command, [row], claim_id=claim.claim_id, task=task, pile=number)
+            self._hold(transaction, claim)
+
+        self._database.run(write)
+
+    def reports(self, claim: Claim, task: str) -> dict[int, bytes]:
+        """What was reported under a name, by number."""
+        command = self._statement("outbox.reports", claim)
+        rows = self._database.run(lambda own: own.rows(command, claim_id=claim.claim_id, task=task), write=False)
+        return {int(number): bytes(report) for number, report in rows}
+
+    def abandon(self, claim: Claim) -> int:
+        """Drop all that was staged for a claim, if the caller still holds it; returns how many rows there were."""
+        command = self._statement("outbox.abandon", claim)
+        return self._database.run(lambda own: own.count(command, **claim.fence))
+
+    def sweep(self) -> int:
+        """Drop what was staged for claims that are no more, as by a task that outlived its claim."""
+        command = self._statement("outbox.sweep", None)
+        return self._database.run(lambda own: own.count(command))
+
+    def deliver(self, transaction: Transaction, claim: Claim, piles: Sequence[Pile]) -> int:
+        """Move piles to their queues, in the transaction that completes their claim; returns how many messages."""
+        dialect, delivered = self._database.dialect, 0
+        outbox = self._book.own(OUTBOX_TABLE)
+        for pile in piles:
+            table = self._sender.table_of(pile.destination, delayed=pile.delayed)
+            if pile.delayed:
+                name = f"{table.layout}/queue.deliver_delayed"
+                command = dialect.statement(name, queue=table, delayed=table, outbox=outbox)
+            else:
+                names = dialect.optional_columns(self._database.shapes.columns(transaction, table))
+                command = dialect.statement(f"{table.layout}/queue.deliver", queue=table, outbox=outbox, **names)
+            moved = transaction.count(command, claim_id=claim.claim_id, task=pile.task, pile=pile.number)
+            if moved != pile.messages:
+                raise _missing(claim, f"{pile.messages - moved} of {pile.messages} messages for {pile.destination}")
+            delivered += moved
+        return delivered
+
+    def clear(self, transaction: Transaction, claim: Claim) -> None:
+        """Drop all that was ever staged for a claim, in the transaction that ends it."""
+        transaction.execute(self._statement("outbox.clear", claim), claim_id=claim.claim_id)
+
+    def _hold(self, transaction: Transaction, claim: Claim) -> None:
+        """Make sure, last of all, that the claim is not completed before what was staged can be seen and dropped."""
+        if not transaction.rows(self._statement("claims.hold", claim), **claim.fence):
+            raise lost(claim)
+
+    def _statement(self, name: str, claim: Claim | None) -> Command:
+        names = {"outbox": self._book.own(OUTBOX_TABLE), "claims": self._book.own(CLAIMS_TABLE)}
+        command = self._database.dialect.statement(name, **names)
+        return replace(command, queue=claim.queue if claim else None)
+
+
+def _pile(task: str, number: int, shipment: ReadyShipment) -> Pile:
+    ready = shipment.messages
+    destination = ready.destination if isinstance(ready.destination, str) else str(ready.destination)
+    return Pile(task, number, destination, ready.delayed, shipment.size)
+
+
+def _missing(claim: Claim, what: str) -> StagedLostError:
+    return StagedLostError(
+        f"claim {claim.claim_id} of {claim.queue}: {what} are no longer in the outbox, as after a crash of the "
+        "database; nothing was sent, and the claim is processed again"
+    )

@@ -1,0 +1,206 @@
+"""Claims on NGinn queues: messages stay where they are, in subqueue R, and come back when a lease is over.
+
+`<queue>.Claimed` notes which messages are in whose claim, and when their lease ends. A message is its claim's as long
+as its retry time is that very moment: any other process that takes it afterwards changes it, .NET ones included.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.queues import AddressBook, ClaimTables
+from queue_pipeline.transport.claims.claim import DEFAULT_MAX_BYTES, Claim, partly_lost, ranges
+from queue_pipeline.transport.claims.claim_table import ClaimStore
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import Bounds
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
+from queue_pipeline.transport.layouts.nginn.incoming import LONGEST_ERROR, Incoming
+from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered
+from queue_pipeline.transport.layouts.nginn.sorting import Looked
+from queue_pipeline.transport.layouts.nginn.text import decode_headers, without_half
+from queue_pipeline.transport.storable import storable
+
+
+class Mark(NamedTuple):
+    """What becomes of one message of a claim that failed: it is tried again later, or has failed for good."""
+
+    row_version: int
+    error: str
+    retry_milliseconds: int | None = None
+
+
+class OutOfTurn(Exception):
+    """Messages of a sequence were worked on before their turn."""
+
+    def __init__(self, rows: Sequence[int]) -> None:
+        super().__init__("messages of a sequence were worked on before their turn")
+        self.rows = rows
+
+
+class InPlaceClaims:
+    """What claims do to the rows of an NGinn queue; each method is a step inside a transaction of `Claims`."""
+
+    def __init__(self, database: Database, book: AddressBook, store: ClaimStore, incoming: Incoming) -> None:
+        self._database = database
+        self._book = book
+        self._store = store
+        self._incoming = incoming
+        self.send_on = incoming.send_on
+
+    def keep(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
+        """Hold what is still a claim's for longer, and forget the rest; None if nothing is left."""
+        kept: Claim | None = claim
+        if transaction.count(self._store.statement(tables, "forget_lost"), claim_id=claim.claim_id):
+            kept = self._store.shrink(transaction, tables, claim)
+        if kept is not None:
+            self.extend(transaction, tables, kept.claim_id, lease)
+        return kept
+
+    def extend(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
+        """Hold a claim's messages for `lease` milliseconds from now."""
+        self._database.dialect.extend_in_place(transaction, tables, claim_id, lease)
+
+    def complete(
+        self,
+        transaction: Transaction,
+        tables: ClaimTables,
+        claim: Claim,
+        marks: Sequence[Mark],
+        unreadable: Sequence[int],
+    ) -> None:
+        """A claim's messages are processed, but for those that failed; all must still be the claim's."""
+        self.mark(transaction, tables, claim, marks, unreadable)
+        self._count_sequences(transaction, tables, claim)
+        self.complete_rows(transaction, tables, claim)
+
+    def complete_rows(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
+        """What is in a claim is processed, and in it no more."""
+        command, parts = (self._store.statement(tables, name) for name in ("complete", "parts"))
+        # In parts: the row locks of a single statement would become a lock of the table on SQL Server.
+        bounds = {"messages": self._database.dialect.rows_per_take, "bytes": DEFAULT_MAX_BYTES}
+        for first, last, messages, _ in transaction.rows(parts, claim_id=claim.claim_id, **bounds):
+            if transaction.count(command, claim_id=claim.claim_id, first=first, last=last) != messages:
+                raise partly_lost(claim)
+        transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
+
+    def mark(
+        self,
+        transaction: Transaction,
+        tables: ClaimTables,
+        claim: Claim,
+        marks: Sequence[Mark],
+        unreadable: Sequence[int],
+    ) -> None:
+        """Messages that failed leave their claim, to be tried again or for good."""
+        retry, fail, drop = (self._store.statement(tables, name) for name in ("retry_row", "fail_row", "drop_one"))
+        problem = "unreadable; the .NET reader would stop at this message"
+        for row, error, milliseconds in (*marks, *(Mark(row, problem) for row in unreadable)):
+            values = {"error": storable(error, LONGEST_ERROR), "claim_id": claim.claim_id, "row_version": row}
+            if milliseconds is None:
+                count = transaction.count(fail, **values)
+            else:
+                count = transaction.count(retry, delay=milliseconds, **values)
+            if count != 1:
+                raise partly_lost(claim)
+            transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
+
+    def give_back(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> int:
+        """A claim's messages are ready again, as they were; returns how many."""
+        count = transaction.count(self._store.statement(tables, "return"), claim_id=claim.claim_id)
+        transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
+        return count
+
+    def put_in_line(self, transaction: Transaction, tables: ClaimTables, claim: Claim, rows: Sequence[int]) -> None:
+        """Messages that were out of turn wait, and the others of their claim are ready again."""
+        postpone, drop = (self._store.statement(tables, name) for name in ("postpone_row", "drop_one"))
+        for row in rows:
+            transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, claim_id=claim.claim_id, row_version=row)
+            transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
+        self.give_back(transaction, tables, claim)
+
+    def tried_before(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[int]:
+        """Which messages of a claim failed before."""
+        rows = transaction.rows(self._store.statement(tables, "tried"), claim_id=claim.claim_id)
+        return [int(row[0]) for row in rows]
+
+    def _count_sequences(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
+        if not self._book.nginn.sequences:
+            return
+        looked = self._look(transaction, tables, claim)
+        messages = numbered(
+            {row.id: headers for row in looked if wire.NGINN_SEQUENCE in (headers := decode_headers(row.headers))}
+        )
+        release = self._incoming.release(transaction, tables.queue)
+        if out_of_turn := self._incoming.sequences.handle(transaction, messages, release):
+            raise OutOfTurn(out_of_turn)
+
+    def _look(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[Looked]:
+        command = self._store.statement(tables, "sort")
+        looked = (Looked(*row) for row in transaction.rows(command, claim_id=claim.claim_id))
+        return [row._replace(text=without_half(row.text)) for row in looked]
+
+    def _finish(
+        self, transaction: Transaction, tables: ClaimTables, claim: Claim, all_rows: Sequence[int], rows: list[int]
+    ) -> None:
+        """Messages are done without being worked on: a whole backlog may have expired, so not one by one."""
+        if not rows:
+            return
+        part, separate = str(uuid.uuid4()), self._store.statement(tables, "separate")
+        for first, last in ranges(rows, all_rows):
+            transaction.execute(separate, new_claim_id=part, claim_id=claim.claim_id, first=first, last=last)
+        self.complete_rows(transaction, tables, replace(claim, claim_id=part))
+
+    def take_new(
+        self,
+        transaction: Transaction,
+        tables: ClaimTables,
+        owner: str,
+        bounds: Bounds,
+        lease: int,
+        leaving: Leaving,
+    ) -> Claim | None:
+        """A claim of messages that are ready; None if there are none."""
+        claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
+        dialect = self._database.dialect
+        fail, postpone, drop = (
+            self._store.statement(tables, name) for name in ("fail_row", "postpone_row", "drop_one")
+        )
+
+        def leave(command: Command, **values: object) -> Callable[[int], None]:
+            def act(row: int) -> None:
+                transaction.execute(command, claim_id=claim.claim_id, row_version=row, **values)
+                transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
+
+            return act
+
+        while not claim.messages:
+            if not dialect.take_in_place(transaction, tables, self._incoming.order, claim.claim_id, bounds, lease):
+                return None
+            looked = self._look(transaction, tables, claim)
+            found = self._incoming.settle(
+                transaction,
+                tables.queue,
+                looked,
+                leaving,
+                functools.partial(self._finish, transaction, tables, claim, [row.id for row in looked]),
+                lambda row, problem: leave(fail, error=storable(problem, LONGEST_ERROR))(row),
+                leave(postpone, delay=POSTPONE_MILLISECONDS),
+            )
+            messages, size, first = self._store.sizes(transaction, tables, claim.claim_id)
+            claim = replace(
+                claim,
+                messages=messages,
+                bytes=size,
+                first_row_version=first,
+                expired=claim.expired + len(found.expired),
+                forwarded=claim.forwarded + len(found.foreign),
+            )
+        self._store.open(transaction, claim, lease)
+        return claim

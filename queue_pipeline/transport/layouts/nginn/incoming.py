@@ -1,0 +1,153 @@
+"""What every reader of an NGinn queue does with messages before they are worked on."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving, is_refusal
+from queue_pipeline.transport.layouts.nginn.control import ControlMessages
+from queue_pipeline.transport.layouts.nginn.rows import StoredRow, forwarded_row
+from queue_pipeline.transport.layouts.nginn.sequences import Sequences, numbered
+from queue_pipeline.transport.layouts.nginn.sorting import Looked, Sorted, is_foreign, sort_rows
+from queue_pipeline.transport.layouts.nginn.text import LONGEST_HEADERS
+from queue_pipeline.transport.refusals import Refusal, few_of_each
+from queue_pipeline.transport.storable import storable
+
+DEFAULT_ORDER = ("retry_time", "id")
+FIFO_ORDER = ("id",)
+LONGEST_ERROR = 100_000
+
+logger = logging.getLogger(__name__)
+
+
+class Incoming:
+    """What every reader of an NGinn queue does with messages before they are worked on."""
+
+    def __init__(self, database: Database, book: AddressBook, control: ControlMessages, sequences: Sequences) -> None:
+        self._database = database
+        self._book = book
+        self._control = control
+        self.sequences = sequences
+
+    @property
+    def order(self) -> str:
+        """The columns by which messages are taken."""
+        columns = FIFO_ORDER if self._book.nginn.fifo else DEFAULT_ORDER
+        return ", ".join(map(self._database.dialect.quote, columns))
+
+    def place(self, due: Any, row: int) -> tuple[Any, ...]:
+        """Where a message stands in that order."""
+        return (row,) if self._book.nginn.fifo else (due, row)
+
+    def settle(
+        self,
+        transaction: Transaction,
+        queue: QueueTable,
+        rows: Sequence[Looked],
+        leaving: Leaving,
+        done: Callable[[list[int]], object],
+        refuse: Callable[[int, str], object],
+        postpone: Callable[[int], object],
+    ) -> Sorted:
+        """Handle all that is not to be worked on; what is left in `kept` is.
+
+        `leaving` gets the rows that write to other queues, which may refuse that; see `send_on`.
+        """
+        found = sort_rows(rows, queue, self._book)
+        leaving += [*found.foreign, *found.control]
+        unreadable, foreign, found.foreign = len(found.refused), found.foreign, []
+        finished = list(found.expired)
+        for row in foreign:
+            trouble = self._forward(transaction, self._message(transaction, queue, row))
+            if trouble is None:
+                finished.append(row)
+                found.foreign.append(row)
+            else:
+                found.refused.append((row, trouble))
+        for row in found.control:
+            trouble = self._control.handle(transaction, queue, self._message(transaction, queue, row))
+            finished.append(row) if trouble is None else found.refused.append((row, trouble))
+        for row, problem in found.refused:
+            refuse(row, storable(problem, LONGEST_ERROR))
+        causes = ("unreadable" if at < unreadable else "not sent on" for at in range(len(found.refused)))
+        refusals = (
+            Refusal(str(row), cause, problem.removeprefix("unreadable: "))
+            for (row, problem), cause in zip(found.refused, causes, strict=True)
+        )
+        for line in few_of_each(refusals):
+            logger.error("queue %s: moved to its failed ones: %s", queue, line)
+        done(finished)
+        if self._book.nginn.sequences and found.in_sequence:
+            waiting = set(self.sequences.admit(transaction, numbered(found.in_sequence)))
+            for row in waiting:
+                postpone(row)
+            found.kept = [row for row in found.kept if row not in waiting]
+        return found
+
+    def send_on(self, queue: QueueTable, rows: Sequence[int]) -> int:
+        """Handle rows that write to other queues, each in a transaction of its own; returns how many were sent on.
+
+        One whose destination refuses it has failed.
+        """
+        fail, sent, refused = self._statement("row_fail", queue), 0, list[Refusal]()
+        for row in rows:
+            try:
+                sent += self._database.run(functools.partial(self._send_alone, queue=queue, row=row))
+            except QueuePipelineError as error:
+                if not is_refusal(error):
+                    raise
+                values = {"error": storable(str(error), LONGEST_ERROR), "row_version": row}
+                self._database.run(functools.partial(_count, command=fail, values=values))
+                refused.append(Refusal(str(row), type(error).__name__, str(error)))
+        for line in few_of_each(refused):
+            logger.error("queue %s: could not be sent on and failed: %s", queue, line)
+        return sent
+
+    def _send_alone(self, transaction: Transaction, queue: QueueTable, row: int) -> int:
+        if not transaction.count(self._statement("row_take", queue), row_version=row):
+            return 0
+        message = self._message(transaction, queue, row)
+        foreign = is_foreign(message.to_endpoint, queue, self._book)
+        trouble = self._forward(transaction, message) if foreign else self._control.handle(transaction, queue, message)
+        if trouble is not None:
+            transaction.execute(
+                self._statement("row_refuse", queue), error=storable(trouble, LONGEST_ERROR), row_version=row
+            )
+        return int(foreign and trouble is None)
+
+    def release(self, transaction: Transaction, queue: QueueTable) -> Callable[[int], int]:
+        """Makes a waiting message of a sequence ready."""
+        command = self._statement("row_release", queue)
+        return lambda row: transaction.count(command, row_version=row)
+
+    def _forward(self, transaction: Transaction, message: StoredRow) -> str | None:
+        """Send a message on to the queue that it is for, unchanged; returns why that cannot be done."""
+        dialect = self._database.dialect
+        try:
+            table = self._book.resolve(message.to_endpoint)
+            if not transaction.rows(dialect.statement("schema.exists", queue=table)):
+                raise QueueNotFoundError(message.to_endpoint)
+        except (AddressError, QueueNotFoundError) as error:
+            return f"for {message.to_endpoint}, where it cannot be sent from here: {error}"
+        if len(message.headers or "") > LONGEST_HEADERS:
+            return f"for {message.to_endpoint}, and its headers are too long to send it there from here"
+        transaction.insert(self._statement("send", table), [forwarded_row(message)])
+        return None
+
+    def _message(self, transaction: Transaction, queue: QueueTable, row: int) -> StoredRow:
+        return StoredRow(*transaction.rows(self._statement("message", queue), row_version=row)[0])
+
+    def _statement(self, name: str, queue: QueueTable) -> Command:
+        return self._database.dialect.statement(f"nginn/queue.{name}", queue=queue)
+
+
+def _count(transaction: Transaction, command: Command, values: Mapping[str, Any]) -> int:
+    return transaction.count(command, **values)

@@ -1,0 +1,226 @@
+"""Messages on their way elsewhere: delayed ones that a mover put into the wrong queue on purpose, and poison."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, TypeVar
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.queues import AddressBook, ClaimTables, QueueTable
+from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.statements import numbered_values
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import (
+    AddressError,
+    DatabaseUnavailableError,
+    QueueNotFoundError,
+    QueuePipelineError,
+    TransientDatabaseError,
+)
+from queue_pipeline.transport.messages import Operation, OutgoingMessage, ReceivedMessage, from_row
+from queue_pipeline.transport.refusals import Refusal, few_of_each
+from queue_pipeline.transport.send import Sender, Shipment
+from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
+from queue_pipeline.transport.storable import storable
+
+LONGEST_EXCEPTION_MESSAGE = 16_384
+ROWS_PER_STATEMENT = 500
+"""Few enough that a statement stays under 4,000 characters on SQL Server."""
+
+T = TypeVar("T")
+Leaving: TypeAlias = list[Any]
+"""The keys of messages that a transaction sends elsewhere, noted before it does."""
+Take: TypeAlias = Callable[[Transaction, Sequence[Any]], list[ReceivedMessage]]
+"""Takes messages out of a table by their keys, those that another process took meanwhile excepted."""
+
+logger = logging.getLogger(__name__)
+
+
+def is_refusal(error: QueuePipelineError) -> bool:
+    """Whether a table refused a message; an outage, a lock or a deadlock is none, and passes by itself."""
+    return not isinstance(error, DatabaseUnavailableError | TransientDatabaseError)
+
+
+def past_refusals(
+    database: Database, work: Callable[[Transaction, Leaving], T], send_on: Callable[[Sequence[Any]], int]
+) -> tuple[T, int]:
+    """Do `work` in a transaction; returns its result, and how many messages had to leave before it could be done.
+
+    The work takes messages from a queue, and notes in its list the keys of those that it sends elsewhere. If a
+    destination refuses one, all is undone, `send_on` sends those messages in transactions of their own, and the work is
+    done again. No savepoint: with XACT_ABORT a failed statement ends the transaction on SQL Server, and so does a
+    trigger; and a constraint that is checked late refuses the commit.
+    """
+    left = 0
+    while True:
+        leaving: Leaving = []
+        try:
+            return database.run(functools.partial(_call, work, leaving)), left
+        except QueuePipelineError as error:
+            if not leaving or not is_refusal(error):
+                raise
+        left += send_on(leaving)
+
+
+def _call(work: Callable[[Transaction, Leaving], T], leaving: Leaving, transaction: Transaction) -> T:
+    leaving.clear()
+    return work(transaction, leaving)
+
+
+class Forwarder:
+    """Sends messages on to where their forwarding header says, and unreadable rows to the error queue."""
+
+    def __init__(self, database: Database, book: AddressBook, sender: Sender, error_queue: str) -> None:
+        self._database = database
+        self._book = book
+        self._sender = sender
+        self._error_queue = error_queue
+
+    def destination(self, own: QueueTable, headers: Mapping[str, str]) -> str | None:
+        """Where a message with these headers has to go on to; None when it is for this queue."""
+        destination = headers.get(wire.FORWARD_DESTINATION)
+        if destination is None or destination == own.canonical:
+            return None
+        try:
+            return None if self._book.resolve(destination) == own else destination
+        except AddressError:
+            return destination
+
+    def forward_all(self, transaction: Transaction, own: QueueTable, messages: Iterable[ReceivedMessage]) -> int:
+        """Send on messages that are not for this queue, in their order; returns how many.
+
+        A destination that does not exist sends a message to the error queue, where FailedQ is that destination. One
+        that refuses a message fails the transaction: see `send_on`.
+        """
+        tables: dict[str, QueueTable | QueuePipelineError] = {}
+        shipments: dict[QueueTable, Shipment] = {}
+        forwarded = 0
+        for message in messages:
+            destination = self.destination(own, message.headers) or own.canonical
+            message.headers.pop(wire.FORWARD_DESTINATION, None)
+            forwarded += 1
+            table = tables.get(destination) or self._find(transaction, destination)
+            tables[destination] = table
+            if isinstance(table, QueuePipelineError):
+                self._fail(transaction, destination, message, table)
+            else:
+                # Not through dispatch, which would take two messages of the same id for one.
+                shipment = shipments.setdefault(table, Shipment(table, None, []))
+                shipment.messages.append(OutgoingMessage(message.body, message.headers))
+        self._sender.write(transaction, list(shipments.values()))
+        return forwarded
+
+    def send_on(self, own: QueueTable, keys: Sequence[Any], take: Take) -> int:
+        """Send on messages in transactions of their own, after a destination refused one of them; returns how many.
+
+        A message that is refused when it is alone goes to the error queue, with the refusal as its reason.
+        """
+        refused: list[Refusal] = []
+        try:
+            return self._send_on(own, keys, take, refused)
+        finally:
+            for line in few_of_each(refused):
+                logger.error("%s: not taken by their destination and moved to %s: %s", own, self._error_queue, line)
+
+    def _send_on(self, own: QueueTable, keys: Sequence[Any], take: Take, refused: list[Refusal]) -> int:
+        try:
+            return self._database.run(lambda transaction: self.forward_all(transaction, own, take(transaction, keys)))
+        except QueuePipelineError as error:
+            if not is_refusal(error):
+                raise
+            refusal = error
+        if len(keys) > 1:
+            return sum(self._send_on(own, [key], take, refused) for key in keys)
+        failed = self._database.run(
+            lambda transaction: self._refuse(transaction, own, take(transaction, keys), refusal)
+        )
+        refused += [Refusal(message.message_id, type(refusal).__name__, str(refusal)) for message in failed]
+        return len(failed)
+
+    def from_queue(self, queue: QueueTable) -> Take:
+        """Takes messages out of a queue by their row versions."""
+
+        def take(transaction: Transaction, row_versions: Sequence[int]) -> list[ReceivedMessage]:
+            return [from_row(*row) for row in take_rows(self._database, transaction, queue, row_versions)]
+
+        return take
+
+    def dead_letter(self, transaction: Transaction, row_id: str, header_text: str | None, body: bytes | None) -> None:
+        """Put a row into the error queue byte for byte: what cannot be read must not be changed."""
+        dialect = self._database.dialect
+        queue = self._book.resolve(self._error_queue)
+        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
+        command = dialect.statement(f"{queue.layout}/queue.dead_letter", queue=queue, **names)
+        values = {"id": row_id, "headers": dialect.as_read(header_text or ""), "body": bytes(body or b"")}
+        transaction.execute(command, body_is_null=1 if body is None else 0, **values)
+
+    def dead_letter_claimed(
+        self, transaction: Transaction, tables: ClaimTables, claim: Claim, row_version: int
+    ) -> None:
+        """Have the database copy a claimed row into the error queue: it need not be readable here, however large."""
+        dialect, queue = self._database.dialect, self._book.resolve(self._error_queue)
+        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
+        name = f"{tables.queue.layout}/claimed.dead_letter"
+        command = dialect.statement(name, queue=queue, claimed=tables.claimed, **names)
+        transaction.execute(command, claim_id=claim.claim_id, row_version=row_version)
+
+    def _find(self, transaction: Transaction, destination: str) -> QueueTable | QueuePipelineError:
+        """The table of a destination, or what is wrong with it."""
+        try:
+            table = self._book.resolve(destination)
+        except AddressError as error:
+            return error
+        exists = transaction.rows(self._database.dialect.statement("schema.exists", queue=table))
+        return table if exists else QueueNotFoundError(destination)
+
+    def _refuse(
+        self,
+        transaction: Transaction,
+        own: QueueTable,
+        messages: Sequence[ReceivedMessage],
+        refusal: QueuePipelineError,
+    ) -> Sequence[ReceivedMessage]:
+        for message in messages:
+            destination = self.destination(own, message.headers) or own.canonical
+            message.headers.pop(wire.FORWARD_DESTINATION, None)
+            self._fail(transaction, destination, message, refusal)
+        return messages
+
+    def _fail(
+        self, transaction: Transaction, destination: str, message: ReceivedMessage, error: QueuePipelineError
+    ) -> None:
+        kind = f"{type(error).__module__}.{type(error).__name__}"
+        text = storable(str(error), LONGEST_EXCEPTION_MESSAGE)
+        failure = {
+            wire.FAILED_QUEUE: destination,
+            wire.EXCEPTION_TYPE: kind,
+            wire.EXCEPTION_MESSAGE: text,
+            wire.EXCEPTION_STACK_TRACE: trace_at(kind, text, [frame_of(Forwarder.forward_all)]),
+            wire.TIME_OF_FAILURE: wire.format_timestamp(datetime.now(UTC)),
+        }
+        copy = OutgoingMessage(message.body, {**message.headers, **failure})
+        self._sender.dispatch([Operation(self._error_queue, copy)], transaction)
+
+
+def take_rows(
+    database: Database, transaction: Transaction, queue: QueueTable, row_versions: Sequence[int]
+) -> list[Any]:
+    """Take rows out of a queue by their row versions, in order, except for those that another process holds."""
+    names = database.dialect.optional_columns(database.shapes.columns(transaction, queue), "deleted")
+    take = database.dialect.statement(f"{queue.layout}/failed.take", queue=queue, **names)
+    taken = [
+        row
+        for part in parts(row_versions)
+        for row in transaction.rows(take.repeated(len(part)), **numbered_values("row_version", part))
+    ]
+    return sorted(taken, key=lambda row: row[1])
+
+
+def parts(row_versions: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Row versions, as many as one statement takes."""
+    for first in range(0, len(row_versions), ROWS_PER_STATEMENT):
+        yield row_versions[first : first + ROWS_PER_STATEMENT]

@@ -1,0 +1,235 @@
+"""Install: the tables of a queue, made once by an account that may create tables; run time needs none of this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.queues import (
+    CLAIMS_TABLE,
+    DELAYED_SUFFIX,
+    FAILURES_TABLE,
+    OUTBOX_TABLE,
+    PAUSES_TABLE,
+    RECEIVERS_TABLE,
+    SUBSCRIPTIONS_TABLE,
+    AddressBook,
+    QueueTable,
+)
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import Dialect
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
+from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOptions:
+    """What to create beside the queue, and how."""
+
+    heap: bool = False
+    body_string: bool = False
+    grant_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One table to be there at the end, and the statements that create it."""
+
+    table: QueueTable
+    commands: tuple[Command, ...]
+    body_string: tuple[Command, Command] | None = None
+    """The statement that adds the body as text, and the one that tells whether that was done already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What an installation found and made."""
+
+    table: str
+    created: bool
+
+
+def steps(
+    dialect: Dialect,
+    book: AddressBook,
+    queues: list[QueueTable],
+    plain_queues: list[QueueTable],
+    options: InstallOptions,
+) -> list[Step]:
+    """Everything to create: full queues, plain ones (error, audit: a table and no more), and the shared tables."""
+    if options.heap and not dialect.has("nservicebus/schema.create_queue_heap"):
+        raise ConfigurationError(f"a heap is a choice of SQL Server's; leave --heap out on {dialect.name}")
+    if options.grant_to and not dialect.has("schema.grant"):
+        raise ConfigurationError(f"{dialect.name} has no accounts; leave --grant-to out")
+    made: list[Step] = []
+    for queue in [*queues, *plain_queues]:
+        book.check_length(queue)
+        made.append(_queue_step(dialect, queue, options))
+        if queue in plain_queues:
+            continue
+        tables = book.claim_tables(queue)
+        if is_nginn(queue):
+            index = dialect.quote(f"{tables.claimed.table}_id")
+            create_claimed = dialect.statement(
+                "nginn/schema.create_claimed", claimed=tables.claimed, claimed_index=index
+            )
+            made.append(_step(dialect, tables.claimed, create_claimed, options))
+            continue
+        delayed = book.sibling(queue, DELAYED_SUFFIX)
+        due_index = dialect.quote(f"{delayed.table}_Due")
+        create_delayed = dialect.statement(
+            f"{queue.layout}/schema.create_delayed", delayed=delayed, due_index=due_index
+        )
+        made.append(_step(dialect, delayed, create_delayed, options))
+        create_claimed = dialect.statement(f"{queue.layout}/schema.create_claimed", claimed=tables.claimed)
+        made.append(_step(dialect, tables.claimed, create_claimed, options))
+    if any(is_nginn(queue) for queue in (*queues, *plain_queues)):
+        made += _nginn_steps(dialect, book, options)
+    if not queues:
+        return made
+    shared = [
+        ("claims", CLAIMS_TABLE),
+        ("outbox", OUTBOX_TABLE),
+        ("pauses", PAUSES_TABLE),
+        ("failures", FAILURES_TABLE),
+        ("receivers", RECEIVERS_TABLE),
+        ("subscriptions", SUBSCRIPTIONS_TABLE),
+    ]
+    for key, name in shared:
+        table = book.subscriptions if key == "subscriptions" else book.own(name)
+        index = dialect.quote(f"{name}_Queue")
+        names: dict[str, QueueTable | str] = {key: table, f"{key}_index": index}
+        create = dialect.statement(f"schema.create_{key}", **names)
+        made.append(_step(dialect, table, create, options))
+    return made
+
+
+def script(dialect: Dialect, made: list[Step]) -> str:
+    """The same DDL as a file that a DBA can read and run."""
+    parts = []
+    for step in made:
+        parts.append(f"-- {step.table.canonical}")
+        commands = (*step.commands, step.body_string[0]) if step.body_string else step.commands
+        for command in commands:
+            parts.append(f"-- {command.section}\n{command.script.rstrip(';')};{dialect.script_separator}")
+    return "\n".join(parts).rstrip() + "\n"
+
+
+class Installer:
+    """Creates what is missing, safely beside other installers, .NET ones included."""
+
+    def __init__(self, database: Database, book: AddressBook) -> None:
+        self._database = database
+        self._book = book
+
+    def install(
+        self,
+        queues: list[str | QueueAddress | QueueTable],
+        plain_queues: list[str | QueueAddress | QueueTable],
+        options: InstallOptions,
+    ) -> list[Installed]:
+        """Create every table that is missing; existing ones are left as they are."""
+        made = steps(
+            self._database.dialect,
+            self._book,
+            [self._book.resolve(queue) for queue in queues],
+            [self._book.resolve(queue) for queue in plain_queues],
+            options,
+        )
+        return list(self._run(made))
+
+    def _run(self, made: list[Step]) -> Iterator[Installed]:
+        for step in made:
+
+            def create(transaction: Transaction, step: Step = step) -> bool:
+                self._lock(transaction, step.table)
+                exists = self._database.dialect.statement("schema.exists", queue=step.table)
+                created = not transaction.rows(exists)
+                commands = list(step.commands)
+                if step.body_string is not None and (created or not transaction.rows(step.body_string[1])):
+                    commands.append(step.body_string[0])
+                for command in commands:
+                    for statement in self._database.dialect.split_script(command.text):
+                        transaction.execute(Command(statement, step.table.canonical))
+                return created
+
+            try:
+                try:
+                    created = self._database.run(create)
+                except AlreadyExistsError:
+                    # An installer that does not take our lock was quicker; what is missing is created now.
+                    created = self._database.run(create)
+            except QueuePipelineError as error:
+                error.add_note(f"while creating {step.table.canonical}")
+                raise
+            yield Installed(step.table.canonical, created)
+
+    def _lock(self, transaction: Transaction, table: QueueTable) -> None:
+        """Wait for other installers of the same table."""
+        dialect = self._database.dialect
+        lock = dialect.installer_lock(table.qualified)
+        if lock is not None and transaction.count(dialect.statement("schema.lock", queue=table), lock=lock) < 0:
+            raise QueuePipelineError(f"another installer holds the lock of {table.canonical}; try again")
+
+
+def _nginn_steps(dialect: Dialect, book: AddressBook, options: InstallOptions) -> list[Step]:
+    """The tables that NGinn queues share: subscriptions, and the state of sequences where those are used."""
+    wanted = [("subscriptions", book.nginn.subscriptions_table)]
+    if book.nginn.sequences:
+        wanted.append(("sequences", book.nginn.sequences_table))
+    made = []
+    for key, name in wanted:
+        table, key_index = book.own(name), dialect.quote(f"PK_{name}")
+        names: dict[str, QueueTable | str] = {key: table, "key_index": key_index}
+        made.append(_step(dialect, table, dialect.statement(f"nginn/schema.create_{key}", **names), options))
+    return made
+
+
+def _nginn_queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> Step:
+    index, key = dialect.quote(f"IDX_{queue.table}_subqueue_retry_time"), dialect.quote(f"PK_{queue.table}")
+    commands = [dialect.statement("nginn/schema.create_queue", queue=queue, subqueue_index=index, key_index=key)]
+    if options.grant_to:
+        schema = dialect.quote(queue.schema or "")
+        sequence = f"{schema}.{dialect.quote(f'{queue.table}_id_seq')}"
+        account = dialect.quote(options.grant_to)
+        names = {"schema": schema, "sequence": sequence, "account": account}
+        commands.append(dialect.statement("nginn/schema.grant", queue=queue, **names))
+    return Step(queue, tuple(commands))
+
+
+def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> Step:
+    if is_nginn(queue):
+        return _nginn_queue_step(dialect, queue, options)
+    index = dialect.quote(f"{queue.table}_Expires")
+    name = "create_queue_heap" if options.heap else "create_queue"
+    commands = [dialect.statement(f"{queue.layout}/schema.{name}", queue=queue, expires_index=index)]
+    if options.grant_to:
+        sequence = dialect.quote(f"{queue.table}_seq_seq")
+        schema = dialect.quote(queue.schema or "")
+        commands.append(
+            dialect.statement(
+                f"{queue.layout}/schema.grant",
+                queue=queue,
+                schema=schema,
+                sequence=f"{schema}.{sequence}",
+                account=dialect.quote(options.grant_to),
+            )
+        )
+    body_string = None
+    if options.body_string:
+        body_string = (
+            dialect.statement(f"{queue.layout}/schema.add_body_string", queue=queue),
+            dialect.statement(f"{queue.layout}/schema.body_string_exists", queue=queue),
+        )
+    return Step(queue, tuple(commands), body_string)
+
+
+def _step(dialect: Dialect, table: QueueTable, create: Command, options: InstallOptions) -> Step:
+    commands = [create]
+    if options.grant_to:
+        schema, account = dialect.quote(table.schema or ""), dialect.quote(options.grant_to)
+        commands.append(dialect.statement("schema.grant", table=table, schema=schema, account=account))
+    return Step(table, tuple(commands))
