@@ -20,7 +20,7 @@ from queue_pipeline.orchestration.maintenance import (
     maintenance_jobs,
     maintenance_schedules,
 )
-from queue_pipeline.orchestration.old_runs import remove_job
+from queue_pipeline.orchestration.storage.old_runs import remove_job
 from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
 from queue_pipeline.orchestration.pipeline_checks import pipeline_checks
 from queue_pipeline.orchestration.sensors import peek_sensor

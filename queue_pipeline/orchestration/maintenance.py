@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from queue_pipeline.orchestration import metadata
-from queue_pipeline.orchestration.old_runs import REMOVE_JOB, REMOVE_OP, keep_days
+from queue_pipeline.orchestration.storage.old_runs import REMOVE_JOB, REMOVE_OP, keep_days
 from queue_pipeline.orchestration.subscribing import subscribe
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline

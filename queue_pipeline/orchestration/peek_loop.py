@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from queue_pipeline.orchestration.watched_pipelines import WatchedPipeline, read_pipelines
+from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline, read_pipelines
 from queue_pipeline.processing.run.concurrency import Demand, RampUp, receivers_to_start, share
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.database.backoff import Backoff

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from queue_pipeline.cli import errors
+from queue_pipeline.cli.commands import errors
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import Failure, error_message

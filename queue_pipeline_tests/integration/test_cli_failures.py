@@ -92,7 +92,7 @@ def test_a_failure_in_the_middle_of_a_file_leaves_nothing_behind(
     cli = CommandLine(backend)
     cli("install", "orders")
     (tmp_path / "many.jsonl").write_text('{"body": "x"}\n' * 30)
-    monkeypatch.setattr("queue_pipeline.cli.bulk.CHUNK_MESSAGES", 10)
+    monkeypatch.setattr("queue_pipeline.cli.commands.bulk.CHUNK_MESSAGES", 10)
     send, calls = QueueTransport.send, []
 
     def fail_on_the_third(self: QueueTransport, *arguments: object) -> int:

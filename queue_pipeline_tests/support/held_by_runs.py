@@ -8,8 +8,8 @@ from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.run_upkeep import Deployment
-from queue_pipeline.orchestration.upkeep import LOOK_SECONDS
+from queue_pipeline.orchestration.watch.run_upkeep import Deployment
+from queue_pipeline.orchestration.watch.upkeep import LOOK_SECONDS
 from queue_pipeline.transport import OutgoingMessage
 
 HERE = "here"

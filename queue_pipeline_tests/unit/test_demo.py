@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.orchestration.old_runs import keep_days
+from queue_pipeline.orchestration.storage.old_runs import keep_days
 from tools.demo.command import main
 from tools.demo.dagster_ui import DagsterUi, Run, free_port
 from tools.demo.figures import Figures

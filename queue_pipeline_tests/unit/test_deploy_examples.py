@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from queue_pipeline.cli.health import health
+from queue_pipeline.cli.commands.health import health
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/deploy.md").read_text()

@@ -3,7 +3,7 @@
 import dagster as dg
 import pytest
 
-from queue_pipeline.orchestration.upkeep import Upkeep
+from queue_pipeline.orchestration.watch.upkeep import Upkeep
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.held_by_runs import Clock, keeper
 

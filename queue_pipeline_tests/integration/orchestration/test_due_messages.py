@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.orchestration.code_server import CodeServer
+from queue_pipeline.orchestration.watch.code_server import CodeServer
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.in_process import skip_reason, ticked

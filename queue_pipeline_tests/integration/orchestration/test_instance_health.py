@@ -128,7 +128,7 @@ def test_an_empty_home_of_dagster_is_a_problem_and_stays_empty(command, home):
 
 def test_neither_spark_nor_definitions_are_loaded():
     code = (
-        "import sys; import queue_pipeline.orchestration.instance_health, queue_pipeline.cli.health; "
+        "import sys; import queue_pipeline.orchestration.storage.instance_health, queue_pipeline.cli.commands.health; "
         "print([name for name in sys.modules if name == 'pyspark' or name.startswith('queue_pipeline.defs')])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

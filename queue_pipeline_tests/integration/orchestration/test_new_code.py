@@ -12,8 +12,8 @@ import pytest
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions, project_code
 from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
-from queue_pipeline.orchestration.run_upkeep import Deployment
-from queue_pipeline.orchestration.surroundings import DagsterSurroundings
+from queue_pipeline.orchestration.watch.run_upkeep import Deployment
+from queue_pipeline.orchestration.watch.surroundings import DagsterSurroundings
 from queue_pipeline.processing.run import source_code
 from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.transport import new_message

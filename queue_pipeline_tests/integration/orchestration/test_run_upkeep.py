@@ -9,9 +9,9 @@ import pytest
 from dagster import DagsterRunStatus as STATUS
 
 from queue_pipeline.orchestration import names, run_upkeep
-from queue_pipeline.orchestration.code_server import CodeServer
-from queue_pipeline.orchestration.run_upkeep import LAUNCHED, Deployment, RunUpkeep, end_runs
-from queue_pipeline.orchestration.upkeep import LOOK_SECONDS
+from queue_pipeline.orchestration.watch.code_server import CodeServer
+from queue_pipeline.orchestration.watch.run_upkeep import LAUNCHED, Deployment, RunUpkeep, end_runs
+from queue_pipeline.orchestration.watch.upkeep import LOOK_SECONDS
 from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.elapsed import end_leases

@@ -13,9 +13,9 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from queue_pipeline.orchestration import names, queue_observations
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.surroundings import IN_FLIGHT
+from queue_pipeline.orchestration.watch.surroundings import IN_FLIGHT
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.orchestration.watched_pipelines import pipelines_of
+from queue_pipeline.orchestration.watch.watched_pipelines import pipelines_of
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.in_process import skip_reason

@@ -16,7 +16,7 @@ import pytest
 from queue_pipeline.orchestration import queue_observations, sensors
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.run_log import SUMMARY_SECONDS
-from queue_pipeline.orchestration.upkeep import Upkeep
+from queue_pipeline.orchestration.watch.upkeep import Upkeep
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines
 from queue_pipeline_tests.support.in_process import execute, peek_sensor, ticked

@@ -7,8 +7,8 @@ import pytest
 from dagster import DagsterRunStatus as STATUS
 
 from queue_pipeline.orchestration.pipeline_checks import ERRORS
-from queue_pipeline.orchestration.run_upkeep import Deployment
-from queue_pipeline.orchestration.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
+from queue_pipeline.orchestration.watch.run_upkeep import Deployment
+from queue_pipeline.orchestration.watch.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.message_columns import ReadyMessages

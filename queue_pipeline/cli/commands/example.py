@@ -6,7 +6,7 @@ from collections import Counter
 
 import click
 
-from queue_pipeline.cli.bulk import progress
+from queue_pipeline.cli.commands.bulk import progress
 from queue_pipeline.cli.output import count_of, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE
 from queue_pipeline.cli.session import Session, pass_session, shared_options

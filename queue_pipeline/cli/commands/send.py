@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 from pydantic import ValidationError
 
-from queue_pipeline.cli.bulk import check_lines, good_messages, progress, rewindable, send_all
+from queue_pipeline.cli.commands.bulk import check_lines, good_messages, progress, rewindable, send_all
 from queue_pipeline.cli.jsonl import MessageLine, reason
 from queue_pipeline.cli.output import count_of, write_json, write_lines
 from queue_pipeline.cli.parameters import DELAY, POSITIVE, TIME_TO_LIVE, Header, Text, queue_argument

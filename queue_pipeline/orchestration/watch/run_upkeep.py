@@ -15,7 +15,7 @@ import dagster as dg
 from dagster._core.events import JobFailureData, RunFailureReason
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.code_server import CodeServer
+from queue_pipeline.orchestration.watch.code_server import CodeServer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.operations.process_identity import is_gone

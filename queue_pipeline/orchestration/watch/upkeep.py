@@ -14,7 +14,7 @@ import dagster as dg
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.pipeline_checks import DESCRIPTIONS, Outcome, evaluation, look_once
-from queue_pipeline.orchestration.run_upkeep import Deployment, RunUpkeep
+from queue_pipeline.orchestration.watch.run_upkeep import Deployment, RunUpkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import DatabaseUnavailableError
 

@@ -14,7 +14,7 @@ from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData, TickStatus
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.watched_pipelines import WatchedPipeline, pipelines_of
+from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline, pipelines_of
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.queue_health import HealthFinding
 

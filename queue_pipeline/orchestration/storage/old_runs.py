@@ -9,7 +9,7 @@ import dagster as dg
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from pydantic import Field
 
-from queue_pipeline.orchestration.dagster_storage import remove_asset_events, remove_run
+from queue_pipeline.orchestration.storage.dagster_storage import remove_asset_events, remove_run
 from queue_pipeline.transport.errors import ConfigurationError
 
 REMOVE_JOB = "remove_old_runs"

@@ -9,8 +9,8 @@ import dagster as dg
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.peek_loop import Peeked, Runs
-from queue_pipeline.orchestration.run_upkeep import LAUNCHED, Deployment
-from queue_pipeline.orchestration.upkeep import Upkeep
+from queue_pipeline.orchestration.watch.run_upkeep import LAUNCHED, Deployment
+from queue_pipeline.orchestration.watch.upkeep import Upkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.transport.due_mover import RARE_LOOK_SECONDS, DueMover

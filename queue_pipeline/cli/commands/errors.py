@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from queue_pipeline.cli.failed_output import (
+from queue_pipeline.cli.commands.failed_output import (
     document,
     handy_id,
     retry_command,

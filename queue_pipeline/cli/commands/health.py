@@ -20,7 +20,7 @@ from queue_pipeline.transport.operations.queue_health import HealthFinding, Limi
 from queue_pipeline.transport.operations.queue_health import look as look_at_queues
 
 if TYPE_CHECKING:
-    from queue_pipeline.orchestration.instance_health import InstanceSeen
+    from queue_pipeline.orchestration.storage.instance_health import InstanceSeen
 
 UNHEALTHY = 1
 HOME_VARIABLE = "DAGSTER_HOME"
@@ -165,7 +165,7 @@ def _look_at_instance(asked: Asked) -> InstanceSeen | None:
     if asked.home is None:
         return None
     # Dagster takes half a second to load, which a look at the database need not pay.
-    from queue_pipeline.orchestration.instance_health import look
+    from queue_pipeline.orchestration.storage.instance_health import look
 
     return _in_time(lambda: look(asked.location), asked.timeout_seconds, "Dagster's storage")
 
