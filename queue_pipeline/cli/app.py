@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from queue_pipeline import __version__
-from queue_pipeline.cli import (
+from queue_pipeline.cli.commands import (
     claims,
     errors,
     example,
@@ -23,9 +23,9 @@ from queue_pipeline.cli import (
     pauses,
     publish,
     receive,
-    receivers,
     request,
     send,
+    slots,
     spark,
     subscriptions,
 )
@@ -39,9 +39,9 @@ from queue_pipeline.cli.failures import (
 )
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
-from queue_pipeline.transport.queues import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, FORMS
 from queue_pipeline.transport.layouts.nginn.settings import VARIABLE
+from queue_pipeline.transport.queues import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
 
 
 class App(click.Group):
@@ -129,7 +129,7 @@ app.add_command(maintain.audit_indexes)
 app.add_command(maintain.move_due)
 app.add_command(nginn.nginn)
 app.add_command(claims.claims)
-app.add_command(receivers.receivers)
+app.add_command(slots.slots)
 app.add_command(errors.errors)
 app.add_command(pauses.pause)
 app.add_command(pauses.resume)

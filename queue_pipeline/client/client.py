@@ -17,7 +17,6 @@ from queue_pipeline.client.reply import Reply
 from queue_pipeline.client.request import Body, encoded, request_message
 from queue_pipeline.client.settings import CallbackSettings
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.errors import (
     ClientClosedError,
     ConfigurationError,
@@ -25,8 +24,9 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
 )
 from queue_pipeline.transport.instances import instance_address
-from queue_pipeline.transport.messages import new_message
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.messages import new_message
+from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.transport import Queue, QueueTransport
 
 if TYPE_CHECKING:

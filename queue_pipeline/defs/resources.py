@@ -10,8 +10,8 @@ from queue_pipeline.orchestration.names import SPARK, TRANSPORT
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.spark.settings import spark_config
-from queue_pipeline.transport.queues import SUBSCRIPTIONS_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE
+from queue_pipeline.transport.queues import SUBSCRIPTIONS_VARIABLE
 
 
 @dg.definitions

@@ -11,8 +11,8 @@ from queue_pipeline.example.orders import Order, good_orders, order_body, order_
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.messages import OutgoingMessage
 from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.messages import OutgoingMessage
 
 UNREADABLE_HEADERS = "unreadable headers"
 NOT_HEADERS = "<headers><header name='tenant'>north</header></headers>"

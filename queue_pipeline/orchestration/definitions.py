@@ -20,10 +20,10 @@ from queue_pipeline.orchestration.maintenance import (
     maintenance_jobs,
     maintenance_schedules,
 )
-from queue_pipeline.orchestration.storage.old_runs import remove_job
 from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
 from queue_pipeline.orchestration.pipeline_checks import pipeline_checks
 from queue_pipeline.orchestration.sensors import peek_sensor
+from queue_pipeline.orchestration.storage.old_runs import remove_job
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.transport.errors import ConfigurationError

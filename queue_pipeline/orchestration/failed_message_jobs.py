@@ -9,12 +9,12 @@ import dagster as dg
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.returns import NotReturned, Retried
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.operations.slots import Receiver
+from queue_pipeline.transport.queues import QueueTable
 
 RETRY_JOB = "retry_errors"
 DISCARD_JOB = "discard_errors"

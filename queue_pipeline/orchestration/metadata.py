@@ -11,11 +11,11 @@ import dagster as dg
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.processing.batch.report import BatchReport
-from queue_pipeline.processing.results.failed_copies import ids_of
-from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Step
+from queue_pipeline.processing.results.failed_copies import ids_of
 from queue_pipeline.processing.run.recovery import Attempted
+from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.refusals import Refusal, few_of_each

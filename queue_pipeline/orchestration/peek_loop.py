@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline, read_pipelines
-from queue_pipeline.processing.run.concurrency import Demand, RampUp, receivers_to_start, share
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.concurrency import Demand, RampUp, receivers_to_start, share
 from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.errors import (
     AccessDeniedError,

@@ -14,17 +14,17 @@ from queue_pipeline.orchestration.run_log import RunLog
 from queue_pipeline.orchestration.run_process import end_soon
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
-from queue_pipeline.processing.run.pipeline_run import FAILS_FOR_ALL, Drain, Drained, places_of, take_batch
-from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.batch.executors import Executors
-from queue_pipeline.processing.run.run_metrics import RunFigures
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.results.exceptions import describe, in_a_line
+from queue_pipeline.processing.run.pipeline_run import FAILS_FOR_ALL, Drain, Drained, places_of, take_batch
 from queue_pipeline.processing.run.proof import proof_of
 from queue_pipeline.processing.run.recovery import Attempted, Recovery
-from queue_pipeline.processing.spark.run_spark import RunSpark
+from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
+from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.process_identity import this_process

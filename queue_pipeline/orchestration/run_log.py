@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.processing.batch.report import BatchReport
-from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.recovery import Attempted
+from queue_pipeline.processing.run.run_metrics import RunFigures
 
 SUMMARY_SECONDS = 60.0
 MOST_FAILURE_LINES = 20

@@ -10,13 +10,13 @@ from typing import Any
 import dagster as dg
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.watch.code_server import this_code_server
 from queue_pipeline.orchestration.peek_loop import STOPPING, Cursor, Tick, tick
+from queue_pipeline.orchestration.subscribing import subscribe_once
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.watch.code_server import this_code_server
 from queue_pipeline.orchestration.watch.queue_observations import observe_changes
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, end_runs
-from queue_pipeline.orchestration.subscribing import subscribe_once
 from queue_pipeline.orchestration.watch.surroundings import DagsterSurroundings
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.orchestration.watch.upkeep import Upkeep
 from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline

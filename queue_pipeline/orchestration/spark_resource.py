@@ -12,9 +12,9 @@ from dagster_pyspark import LazyPySparkResource
 from dagster_spark import utils
 from pydantic import PrivateAttr
 
-from queue_pipeline.processing.spark.connect_retries import give_up_soon
 from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
+from queue_pipeline.processing.spark.connect_retries import give_up_soon
 from queue_pipeline.processing.spark.folder import private_folders
 from queue_pipeline.processing.spark.session import check_reachable, prepare_environment
 from queue_pipeline.processing.spark.warm_server import starts_beside

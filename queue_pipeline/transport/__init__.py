@@ -4,10 +4,9 @@ This layer knows databases only; nothing in it imports Dagster or Spark.
 """
 
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.event import Event
-from queue_pipeline.transport.operations.install import InstallOptions
+from queue_pipeline.transport.message_columns import ReadyMessages
 from queue_pipeline.transport.messages import (
     Operation,
     OutgoingMessage,
@@ -15,9 +14,10 @@ from queue_pipeline.transport.messages import (
     TransactionMode,
     new_message,
 )
-from queue_pipeline.transport.message_columns import ReadyMessages
-from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline.transport.operations.install import InstallOptions
 from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.queues import QueueTable
+from queue_pipeline.transport.transport import QueueTransport
 
 __all__ = [
     "Claim",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress, check_name
-from queue_pipeline.transport.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
 from queue_pipeline.transport.errors import AddressError
+from queue_pipeline.transport.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
 
 _TAKEN = (DELAYED_SUFFIX, CLAIMED_SUFFIX)
 

@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.transport.queues import QueueTable
 
 Destination: TypeAlias = str | QueueAddress | QueueTable
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.messages import from_row
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, is_nginn, message_headers, row_id
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.sorting import Looked, sort_rows
+from queue_pipeline.transport.messages import from_row
+from queue_pipeline.transport.queues import QueueTable
 
 DEFAULT_MAX_RECORDS_TO_PEEK = 1_000
 

@@ -9,9 +9,9 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.event import Event, event_of
+from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscriptions
 from queue_pipeline.transport.messages import Operation, OutgoingMessage
 from queue_pipeline.transport.send import Sender
-from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscriptions
 
 INTENT = "Publish"
 NO_DELAY = "an event cannot be delayed; send a delayed message to yourself, and publish when it arrives"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.queues import QueueTable
 
 DEFAULT_PURGE_BATCH = 10_000
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claims import Claims
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, is_refusal, past_refusals
-from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode, from_row
 from queue_pipeline.transport.layouts.nginn.receiving import NGinnReceiver
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, is_refusal, past_refusals
+from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode, from_row
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.send import Sender
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn, written
 from queue_pipeline.transport.message_columns import ReadyMessages, check_ready
+from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
+from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 
 Resolver: TypeAlias = Callable[[Destination], QueueTable]
 

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.queues import CLAIMS_TABLE, DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.queues import CLAIMS_TABLE, DELAYED_SUFFIX, AddressBook, QueueTable
 
 DEFAULT_MOST_COUNTED = 1_000_000
 _Claims: TypeAlias = tuple[int | None, int | None, int | None]

@@ -9,36 +9,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.claims.claim_reader import ClaimReader
 from queue_pipeline.transport.claims.claims import Claims
+from queue_pipeline.transport.claims.failure_counts import FailureCounts
+from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import absolute
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
 from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.failed.failed_messages import FailedMessages
-from queue_pipeline.transport.claims.failure_counts import FailureCounts
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
 from queue_pipeline.transport.index_audit.audit import Finding, IndexAuditor
-from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
-from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
 from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings, default_nginn_settings
-from queue_pipeline.transport.claims.outbox import Outbox
+from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
+from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscriptions
+from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
+from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
 from queue_pipeline.transport.operations.pauses import Pauses
+from queue_pipeline.transport.operations.slots import Receivers
+from queue_pipeline.transport.operations.user_tables import UserTables
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
 from queue_pipeline.transport.publish import Publisher
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, Purger
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.receive import Received, Receiver
-from queue_pipeline.transport.operations.slots import Receivers
 from queue_pipeline.transport.send import Sender
-from queue_pipeline.transport.status import QueueStatus, StatusReader
-from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscriptions
 from queue_pipeline.transport.settings import TransportSettings
-from queue_pipeline.transport.operations.user_tables import UserTables
+from queue_pipeline.transport.status import QueueStatus, StatusReader
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine

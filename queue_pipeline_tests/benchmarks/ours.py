@@ -6,13 +6,13 @@ from typing import Any
 
 from queue_pipeline.defs.orders import orders
 from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.batch.executors import Executors
-from queue_pipeline.processing.run.run_metrics import RunFigures
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.processing.batch.transformer import SparkTransformer
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.recovery import Recovery
+from queue_pipeline.processing.run.run_metrics import RunFigures
+from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.transport import QueueTransport
 
 LARGEST_EXECUTOR_BATCH = 50_000

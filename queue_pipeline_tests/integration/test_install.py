@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.transport import InstallOptions, Operation, QueueTransport, new_message
-from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import AccessDeniedError, AddressError, ConfigurationError, QueuePipelineError
 from queue_pipeline.transport.operations.install import script, steps
+from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline_tests.support.backends import run_sql
 
 ROLE_PASSWORD = "only-for-this-test"

@@ -79,7 +79,8 @@ def test_places_name_the_process_that_works_in_them(transport):
 
 def test_a_process_is_gone_once_it_has_ended_and_others_know_nothing_of_other_machines():
     code = (
-        "from queue_pipeline.transport.operations.process_identity import this_process; print(this_process(), flush=True); input()"
+        "from queue_pipeline.transport.operations.process_identity import this_process; "
+        "print(this_process(), flush=True); input()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
         assert it.stdin is not None and it.stdout is not None

@@ -62,4 +62,5 @@ def test_a_forward_that_fails_is_grouped_by_its_place(transport):
         assert (list(batch), batch.forwarded) == ([], 1)
     (shown,) = transport.show("error")
     lines = shown.headers[wire.EXCEPTION_STACK_TRACE].splitlines()
-    assert lines[1].startswith("   at queue_pipeline.transport.layouts.nservicebus.forwarding.Forwarder.forward_all() in /")
+    forwarder = "queue_pipeline.transport.layouts.nservicebus.forwarding.Forwarder"
+    assert lines[1].startswith(f"   at {forwarder}.forward_all() in /")

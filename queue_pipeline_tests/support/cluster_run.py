@@ -26,14 +26,14 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.defs.orders import orders, price_orders
 from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.processing.run.pipeline_run import Drain, Drained
 from queue_pipeline.processing.batch.executors import Executors
-from queue_pipeline.processing.run.run_metrics import RunFigures
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.pipeline_run import Drain, Drained
 from queue_pipeline.processing.run.recovery import Recovery
+from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.processing.spark.settings import spark_config
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import DatabaseUnavailableError
 from queue_pipeline_tests.support.command_line import environment

@@ -23,25 +23,25 @@ from typing import Any, Self
 
 from sqlalchemy import text
 
-from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.run.pipeline_run import Drain, Drained
-from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.run.pipeline_run import Drain, Drained
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.claim_table import ClaimStore
 from queue_pipeline.transport.claims.claims import Claims
 from queue_pipeline.transport.claims.completion import Completer
-from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
 from queue_pipeline.transport.claims.outbox import Outbox
+from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
 from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.operations.user_tables import TableRows, UserTables
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.transport import QueueTransport
-from queue_pipeline.transport.operations.user_tables import TableRows, UserTables
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, poisoned_by
 from queue_pipeline_tests.support.recovering import THIS_CODE
 

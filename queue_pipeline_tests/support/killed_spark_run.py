@@ -10,14 +10,14 @@ import os
 import sys
 
 from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.spark.settings import spark_config
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.support import killing_transforms
 from queue_pipeline_tests.support.recovering import THIS_CODE

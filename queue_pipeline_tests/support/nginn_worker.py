@@ -15,9 +15,9 @@ from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claims import ClaimedMessages
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
+from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline_tests.support.nginn_peer import DEADLINE_SECONDS, Peer, is_refused
 
 ALIAS = "shop"

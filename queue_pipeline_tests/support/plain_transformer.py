@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import Failed
-from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.message_columns import ReadyMessages

@@ -1,8 +1,8 @@
 """Runs of a pipeline whose transform is plain Python: what the tests of recovery share."""
 
-from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.elapsed import end_delays

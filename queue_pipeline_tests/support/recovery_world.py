@@ -11,19 +11,19 @@ from unittest import mock
 
 import pytest
 
-from queue_pipeline.processing.run.pipeline_run import Drain
-from queue_pipeline.processing.errors import EverythingFailsError
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.errors import EverythingFailsError
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Attempted, Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, FAILURES_TABLE
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, FAILURES_TABLE
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.elapsed import end_delays, end_leases
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, Poisoned

@@ -6,13 +6,13 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from queue_pipeline.processing.batch.processor import BatchProcessor
-from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.support.backends import Backend
 from queue_pipeline_tests.support.processed import process as process_claim

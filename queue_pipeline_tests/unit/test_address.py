@@ -8,12 +8,12 @@ from sqlglot import exp
 
 from queue_pipeline.transport import address
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.dialect import Dialect
 from queue_pipeline.transport.database.postgresql import PostgreSql
 from queue_pipeline.transport.database.sqlite import Sqlite
 from queue_pipeline.transport.database.sqlserver import SqlServer
 from queue_pipeline.transport.errors import AddressError
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 
 SQLGLOT_NAMES = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 
-from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
@@ -20,6 +19,7 @@ from queue_pipeline.transport.errors import (
     DatabaseUnavailableError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.queues import AddressBook
 
 TABLE = "CREATE TABLE t (n INTEGER PRIMARY KEY, id TEXT, milliseconds INT, headers TEXT, body BLOB, batch TEXT)"
 IN_ROW = Command(

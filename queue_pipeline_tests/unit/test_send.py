@@ -7,11 +7,11 @@ from sqlalchemy import create_engine
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.sqlserver import SqlServer
 from queue_pipeline.transport.errors import AddressError, InvalidMessageError
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, new_message
+from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.send import Sender, deduplicate
 
 BOOK = AddressBook(SqlServer(), catalog="nservicebus")

@@ -13,7 +13,6 @@ from sqlalchemy import text as sql_text
 from sqlglot import exp
 
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database import statements
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.dialect import Dialect
@@ -28,8 +27,9 @@ from queue_pipeline.transport.database.statements import (
     value_names,
 )
 from queue_pipeline.transport.errors import AddressError
-from queue_pipeline.transport.operations.install import InstallOptions, script, steps
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
+from queue_pipeline.transport.operations.install import InstallOptions, script, steps
+from queue_pipeline.transport.queues import AddressBook
 
 PACKAGE = Path(__file__).parents[2] / "queue_pipeline"
 SQLGLOT_NAMES = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}

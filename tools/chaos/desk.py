@@ -12,9 +12,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from queue_pipeline.transport import Claim, Operation, OutgoingMessage, QueueTransport, ReceivedMessage, RowsRead
+from queue_pipeline.transport.claims.outbox import Pile
 from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
-from queue_pipeline.transport.claims.outbox import Pile
 from tools.chaos.arena import ERRORS, Arena
 from tools.chaos.plan import forwarded, number_of
 

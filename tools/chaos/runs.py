@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.run.pipeline_run import Drain
-from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.processing.run.recovery import Attempted, Recovery
+from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import Failed
-from queue_pipeline.processing.batch.transformer import Transformed
+from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.recovery import Attempted, Recovery
 from queue_pipeline.transport import ReadyMessages, TableRows
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES

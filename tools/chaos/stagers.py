@@ -10,9 +10,9 @@ from contextlib import suppress
 
 from queue_pipeline.transport import Claim, Operation, ReadyMessages
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claims.outbox import Pile
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
-from queue_pipeline.transport.claims.outbox import Pile
 from tools.chaos.claimers import LONG_LEASE, SHORT_LEASES
 from tools.chaos.desk import UNEXPECTED, Desk
 

@@ -23,10 +23,10 @@ from queue_pipeline.cli.commands.failed_output import (
 from queue_pipeline.cli.output import count_of, write_json, write_lines
 from queue_pipeline.cli.parameters import POSITIVE, Queue, Text
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.failed_messages import DEFAULT_BATCH, Progress
+from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.transport import QueueTransport
 
 STAYED = 1

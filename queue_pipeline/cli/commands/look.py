@@ -13,8 +13,8 @@ from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.errors import TableNotFoundError
 from queue_pipeline.transport.claims.failure_counts import FailureCount
+from queue_pipeline.transport.errors import TableNotFoundError
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
 from queue_pipeline.transport.status import QueueStatus
 

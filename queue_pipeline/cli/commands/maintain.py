@@ -10,8 +10,8 @@ import click
 from queue_pipeline.cli.output import count_of, flush, write, write_heading, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE, any_queues_argument, queues_argument
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport.layouts.nservicebus.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.due_mover import DueMover
+from queue_pipeline.transport.layouts.nservicebus.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH
 
 FOUND = 1

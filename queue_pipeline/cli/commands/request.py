@@ -6,10 +6,10 @@ from typing import IO
 
 import click
 
+from queue_pipeline.cli.commands.send import by_name, typed_body
 from queue_pipeline.cli.output import write_json, write_lines
 from queue_pipeline.cli.parameters import Header, Seconds, Text, queue_argument
 from queue_pipeline.cli.rendering import body_document, body_text, encoded_body
-from queue_pipeline.cli.commands.send import by_name, typed_body
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.client import CallbackSettings, QueueClient, Reply
 from queue_pipeline.transport import headers as wire

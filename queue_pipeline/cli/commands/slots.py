@@ -15,7 +15,7 @@ from queue_pipeline.cli.session import Session, pass_session, shared_options
 @click.argument("queue", type=Queue(), required=False, metavar="[QUEUE]")
 @shared_options
 @pass_session
-def receivers(session: Session, queue: str | None) -> None:
+def slots(session: Session, queue: str | None) -> None:
     """List who is at work on a queue, or on all, and in how many places.
 
     A place is room for one batch; a queue has as many as its pipeline's max_concurrency says. Those of a machine

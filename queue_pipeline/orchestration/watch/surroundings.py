@@ -13,8 +13,8 @@ from queue_pipeline.orchestration.watch.run_upkeep import LAUNCHED, Deployment
 from queue_pipeline.orchestration.watch.upkeep import Upkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.source_code import SourceCode
-from queue_pipeline.transport.due_mover import RARE_LOOK_SECONDS, DueMover
 from queue_pipeline.transport.claims.failure_counts import FailureCount
+from queue_pipeline.transport.due_mover import RARE_LOOK_SECONDS, DueMover
 from queue_pipeline.transport.operations.slots import Receiver
 
 MOST_COUNTED = 1_000

@@ -14,8 +14,8 @@ from pydantic_core import core_schema as core
 
 from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
+from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim, RowsRead, ranges

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from queue_pipeline.processing.results.acknowledgement import acknowledgements
-from queue_pipeline.processing.batch.sending import BatchContext
-from queue_pipeline.processing.batch.report import BatchReport, Clock, executors_report
 from queue_pipeline.processing.batch.claimed_batch import read_rows
-from queue_pipeline.processing.results.envelopes import Sending
-from queue_pipeline.processing.results.confirmations import Confirming
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.report import BatchReport, Clock, executors_report
+from queue_pipeline.processing.batch.sending import BatchContext
+from queue_pipeline.processing.results.acknowledgement import acknowledgements
+from queue_pipeline.processing.results.confirmations import Confirming
+from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.failed_copies import reasons_of
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim

@@ -13,31 +13,31 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.arrow import spark_schema
-from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, Unreadable
-from queue_pipeline.processing.declaration.contract import returned_by
-from queue_pipeline.processing.results.envelopes import Sending
-from queue_pipeline.processing.batch.task_staging import Messages, abandon, new_job
-from queue_pipeline.processing.source.reader import PART_BYTES, PART_MESSAGES, claim_parts
-from queue_pipeline.processing.source.completion import check_rows
-from queue_pipeline.processing.results.confirmations import Confirming, confirmations
 from queue_pipeline.processing.batch.manifest import Manifest
-from queue_pipeline.processing.spark.plan_partitioning import is_narrow, physical_plan
-from queue_pipeline.processing.results.outcome_writer import outcome_messages
-from queue_pipeline.processing.spark.worker_errors import own_errors
-from queue_pipeline.processing.batch.part_report import PartReport, read_part, row_versions
-from queue_pipeline.processing.batch.worker_transport import executor_settings
-from queue_pipeline.processing.batch.tasks import REPORT, REPORTS, TABLES, Reading, Staging
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, PAYLOAD, messages_frame
+from queue_pipeline.processing.batch.part_report import PartReport, read_part, row_versions
+from queue_pipeline.processing.batch.task_staging import Messages, abandon, new_job
+from queue_pipeline.processing.batch.tasks import REPORT, REPORTS, TABLES, Reading, Staging
+from queue_pipeline.processing.batch.worker_transport import executor_settings
+from queue_pipeline.processing.body.parse import body_parser
+from queue_pipeline.processing.declaration.contract import returned_by
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.results.confirmations import Confirming, confirmations
+from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.results.outcome_writer import outcome_messages
 from queue_pipeline.processing.results.sorting import Failed, no_outcome, strangers
-from queue_pipeline.processing.spark.internals import AttemptSessions, collected
 from queue_pipeline.processing.results.table_rows import OutcomeRows, together
+from queue_pipeline.processing.source.completion import check_rows
+from queue_pipeline.processing.source.reader import PART_BYTES, PART_MESSAGES, claim_parts
+from queue_pipeline.processing.spark.internals import AttemptSessions, collected
+from queue_pipeline.processing.spark.plan_partitioning import is_narrow, physical_plan
+from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_reader import Part
-from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.operations.user_tables import TableRows
 
 _CONFIRMED = ("row_version", "headers", "body", "message_id")

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.batch.claimed_batch import Unreadable, parse_bodies, prepare, without_control
+from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.results.sorting import ROW_VERSION, Failed
 from queue_pipeline.transport.claims.claim import RowsRead
 

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from queue_pipeline.processing.results.acknowledgement import acknowledgements
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.results.audit import audit_copies
-from queue_pipeline.processing.batch.sending import BatchContext, Retry
-from queue_pipeline.processing.batch.report import BatchReport, Clock, driver_report
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_batch, read_rows
-from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.batch.executor_batch import ExecutorBatches
 from queue_pipeline.processing.batch.executors import Executors
-from queue_pipeline.processing.results.failed_copies import FailedCopies, reasons_of, same_reason
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.results.sorting import strangers
-from queue_pipeline.processing.batch.transformer import Transformer
+from queue_pipeline.processing.batch.report import BatchReport, Clock, driver_report
 from queue_pipeline.processing.batch.route import travels_by_executors
+from queue_pipeline.processing.batch.sending import BatchContext, Retry
+from queue_pipeline.processing.batch.transformer import Transformer
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.results.acknowledgement import acknowledgements
+from queue_pipeline.processing.results.audit import audit_copies
+from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.results.failed_copies import FailedCopies, reasons_of, same_reason
+from queue_pipeline.processing.results.sorting import strangers
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
 from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pyarrow as pa
 from queue_pipeline.processing.arrow import Array
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch, Unreadable
-from queue_pipeline.processing.batch.part_report import PartReport
 from queue_pipeline.processing.batch.executors import StagedResults
-from queue_pipeline.processing.results.failed_copies import FailedCopies, FailedMessage
+from queue_pipeline.processing.batch.part_report import PartReport
 from queue_pipeline.processing.batch.transformer import Transformed
+from queue_pipeline.processing.results.failed_copies import FailedCopies, FailedMessage
 from queue_pipeline.transport.claims.claim import Claim
 
 SLOWEST_KEPT = 5

@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.results.envelopes import Publication, Sending
-from queue_pipeline.processing.results.failed_copies import FailedCopies, failed_copies, failed_in_place
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry
-from queue_pipeline.transport.failed.error_message import Failure
+from queue_pipeline.processing.results.envelopes import Publication, Sending
+from queue_pipeline.processing.results.failed_copies import FailedCopies, failed_copies, failed_in_place
 from queue_pipeline.transport.event import Event
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.failed.error_message import Failure
+from queue_pipeline.transport.failed.stack_frames import frame_of
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.failed.stack_frames import frame_of
-from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

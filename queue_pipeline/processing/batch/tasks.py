@@ -16,14 +16,14 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from queue_pipeline.processing.arrow import spark_schema, usual_types
-from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
-from queue_pipeline.processing.batch.task_staging import Messages, stage_partition
-from queue_pipeline.processing.source.columns import PROBLEM
 from queue_pipeline.processing.batch.manifest import Manifest
-from queue_pipeline.processing.batch.part_report import read_part
-from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
+from queue_pipeline.processing.batch.part_report import read_part
+from queue_pipeline.processing.batch.task_staging import Messages, stage_partition
+from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
+from queue_pipeline.processing.body.parse import BodyParser
+from queue_pipeline.processing.source.columns import PROBLEM
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claim_reader import Part
 

@@ -12,13 +12,12 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, parse_bodies, without_control
-from queue_pipeline.processing.declaration.contract import Returned, returned_by
-from queue_pipeline.processing.results.envelopes import Sending, envelopes
-from queue_pipeline.processing.spark.input import Handover
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, PAYLOAD, messages_frame
+from queue_pipeline.processing.body.parse import body_parser
+from queue_pipeline.processing.declaration.contract import Returned, returned_by
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.results.envelopes import Sending, envelopes
 from queue_pipeline.processing.results.sorting import (
     ROW_VERSION,
     Failed,
@@ -29,8 +28,9 @@ from queue_pipeline.processing.results.sorting import (
     sort_outcomes,
     strangers,
 )
-from queue_pipeline.processing.spark.internals import AttemptSessions, collected
 from queue_pipeline.processing.results.table_rows import together
+from queue_pipeline.processing.spark.input import Handover
+from queue_pipeline.processing.spark.internals import AttemptSessions, collected
 from queue_pipeline.transport.message_columns import ReadyMessages
 from queue_pipeline.transport.operations.user_tables import TableRows
 

@@ -9,7 +9,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from queue_pipeline.processing.errors import TransformError, TransformExitError
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, ORIGIN_FIELDS, SEAL, checked_origin
 from queue_pipeline.processing.declaration.outcomes import (
     ADDED,
@@ -24,6 +23,7 @@ from queue_pipeline.processing.declaration.outcomes import (
     position_name,
 )
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.errors import TransformError, TransformExitError
 from queue_pipeline.processing.spark.internals import stable_names
 from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import TransactionMode

@@ -13,8 +13,8 @@ from queue_pipeline.processing.spark.internals import allow_early_functions
 from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event, full_name
-from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
+from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
 
 SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from queue_pipeline.processing.results.acknowledgement import is_acknowledged
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.results.acknowledgement import is_acknowledged
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.failed.error_message import processing_headers

@@ -17,8 +17,8 @@ from queue_pipeline.processing.results.sorting import in_order
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
-from queue_pipeline.transport.publish import INTENT
 from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.publish import INTENT
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.failed.error_message import Failure, error_message
+from queue_pipeline.transport.failed.stack_frames import Frame, trace_at
 from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
 from queue_pipeline.transport.message_columns import ReadyMessages
-from queue_pipeline.transport.failed.stack_frames import Frame, trace_at
 
 SHORTEST_TRACE = 2_048
 MOST_TRACES = 16 * 1024 * 1024

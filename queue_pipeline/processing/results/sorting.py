@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.results.bad_values import bad_values, in_milliseconds
-from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.batch.messages_frame import BETWEEN, ORIGIN, ORIGIN_FIELDS, SEAL
 from queue_pipeline.processing.declaration.outcomes import ADDED, KEY, OUTCOME, TABLE, VALUES
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.results.bad_values import bad_values, in_milliseconds
 from queue_pipeline.processing.results.table_rows import OutcomeRows
 
 REFUSED = "MessageRefused"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 
-from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
+from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
@@ -19,6 +18,7 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
     UniqueIndexMissingError,
 )
+from queue_pipeline.transport.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
 from queue_pipeline.transport.transport import QueueTransport
 
 KINDS = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.errors import SparkKilledError, SparkLostError
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.run.rate_limit import RateLimit
-from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.spark.errors import involves_spark, shared_loss
-from queue_pipeline.processing.batch.transformer import Transformer
+from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claims import Claims
 

@@ -9,10 +9,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 
 from queue_pipeline.processing.arrow import keep_memory
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.attempt_threads import AttemptThreads
 from queue_pipeline.processing.run.heartbeat import Heartbeat
 from queue_pipeline.processing.run.judge import Judge
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.rate_limit import RateLimit
 from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline.processing.run.search import Search

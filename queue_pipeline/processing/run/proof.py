@@ -8,8 +8,8 @@ import threading
 from collections.abc import Mapping
 from importlib.metadata import version
 
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
+from queue_pipeline.transport.errors import QueuePipelineError
 
 logger = logging.getLogger(__name__)
 

@@ -8,10 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.part_report import row_ranges
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.report import BatchReport
-from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.run.environment import Environment
+from queue_pipeline.processing.batch.transformer import Transformer
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import (
+    DelayedRetry,
+    Step,
+    delayed_retry,
+    next_step,
+    scheduled_retry,
+)
 from queue_pipeline.processing.errors import (
     AbandonedError,
     BatchTimeoutError,
@@ -20,34 +30,24 @@ from queue_pipeline.processing.errors import (
     SparkLostError,
 )
 from queue_pipeline.processing.results.exceptions import describe, error_types, in_a_line
-from queue_pipeline.processing.batch.part_report import row_ranges
-from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.run.environment import Environment
 from queue_pipeline.processing.run.isolation import Isolation
 from queue_pipeline.processing.run.judge import LONGEST_CAUSE, Judge, Judgement
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.proof import Proof
 from queue_pipeline.processing.run.rate_limit import RateLimit
-from queue_pipeline.processing.declaration.recoverability import (
-    DelayedRetry,
-    Step,
-    delayed_retry,
-    next_step,
-    scheduled_retry,
-)
-from queue_pipeline.processing.spark.run_spark import RunSpark
-from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.run.verdict import Verdict
+from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.errors import (
     ClaimLostError,
     DatabaseUnavailableError,
     QueueNotFoundError,
     QueuePipelineError,
 )
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.storable import shortened
 from queue_pipeline.transport.transport import QueueTransport
 

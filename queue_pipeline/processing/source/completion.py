@@ -16,8 +16,8 @@ from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.failed.stack_frames import frame_of
+from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

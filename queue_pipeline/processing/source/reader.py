@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from queue_pipeline.processing.source.columns import check_columns, message_columns
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
+from queue_pipeline.processing.source.columns import check_columns, message_columns
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claim_reader import Part

@@ -19,17 +19,17 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource
 
+from queue_pipeline.processing.batch.messages_frame import PAYLOAD, messages_frame
+from queue_pipeline.processing.batch.task_staging import new_job
+from queue_pipeline.processing.batch.tasks import Parsing
+from queue_pipeline.processing.batch.worker_transport import ExecutorSettings, executor_settings
 from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.body.schema import BodySchema
-from queue_pipeline.processing.batch.task_staging import new_job
-from queue_pipeline.processing.source.reader import ClaimSourceReader
-from queue_pipeline.processing.source.columns import COLUMNS, PROBLEM
 from queue_pipeline.processing.results.outcome_writer import OutcomeWriter, check_outcome_schema
-from queue_pipeline.processing.batch.worker_transport import ExecutorSettings, executor_settings
+from queue_pipeline.processing.source.columns import COLUMNS, PROBLEM
+from queue_pipeline.processing.source.reader import ClaimSourceReader
 from queue_pipeline.processing.source.stream_reader import QueueStreamReader, StreamOptions
 from queue_pipeline.processing.source.stream_writer import StreamOutcomeWriter
-from queue_pipeline.processing.batch.tasks import Parsing
-from queue_pipeline.processing.batch.messages_frame import PAYLOAD, messages_frame
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table, usual_types
-from queue_pipeline.processing.spark.attempt_caches import AttemptCaches
 from queue_pipeline.processing.errors import BatchTimeoutError, SparkUnavailableError
+from queue_pipeline.processing.spark.attempt_caches import AttemptCaches
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, RowsDifferError
+from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.storable import storable
 
 DEFAULT_LEASE_SECONDS = 300.0

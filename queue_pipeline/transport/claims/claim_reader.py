@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.claims.claim import Claim, partly_lost
 from queue_pipeline.transport.claims.claim_table import ClaimStore
 from queue_pipeline.transport.database.database import Database
@@ -13,6 +12,7 @@ from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError, MessageTooLargeError
 from queue_pipeline.transport.layouts.nginn.reading import read_in_place
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.queues import AddressBook
 
 if TYPE_CHECKING:
     import pyarrow as pa

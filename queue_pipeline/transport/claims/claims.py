@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.claims.claim import (
     DEFAULT_LEASE_SECONDS,
     DEFAULT_MAX_BYTES,
@@ -29,18 +28,19 @@ from queue_pipeline.transport.claims.claim import (
 )
 from queue_pipeline.transport.claims.claim_table import ClaimStore
 from queue_pipeline.transport.claims.completion import Completer
+from queue_pipeline.transport.claims.failure_counts import FailureCounts
+from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.claims.failure_counts import FailureCounts
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, past_refusals
-from queue_pipeline.transport.messages import ReceivedMessage, from_row
 from queue_pipeline.transport.layouts.nginn.claim_rows import InPlaceClaims
 from queue_pipeline.transport.layouts.nginn.incoming import Incoming
 from queue_pipeline.transport.layouts.nginn.reading import read_in_place
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.claims.outbox import Outbox
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, past_refusals
+from queue_pipeline.transport.messages import ReceivedMessage, from_row
+from queue_pipeline.transport.queues import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.send import Sender
 
 

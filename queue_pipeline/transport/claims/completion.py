@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from queue_pipeline.transport.queues import ClaimTables
 from queue_pipeline.transport.claims.claim import Claim, RowsRead, differs
 from queue_pipeline.transport.claims.claim_table import ClaimStore
+from queue_pipeline.transport.claims.outbox import Outbox, Pile
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, LockTimeoutError
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
-from queue_pipeline.transport.messages import Operation
 from queue_pipeline.transport.layouts.nginn.claim_rows import InPlaceClaims, Mark, OutOfTurn
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.claims.outbox import Outbox, Pile
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
 from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.messages import Operation
+from queue_pipeline.transport.queues import ClaimTables
 from queue_pipeline.transport.send import AnyShipment, Sender, count
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from queue_pipeline.transport.queues import FAILURES_TABLE, AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
@@ -20,6 +19,7 @@ from queue_pipeline.transport.errors import (
     TableNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.queues import FAILURES_TABLE, AddressBook
 from queue_pipeline.transport.storable import storable
 
 LONGEST_ERROR = 1_000

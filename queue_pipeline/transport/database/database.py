@@ -30,8 +30,8 @@ from queue_pipeline.transport.errors import (
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, TextClause
 
-    from queue_pipeline.transport.queues import QueueTable
     from queue_pipeline.transport.database.drivers import Driver
+    from queue_pipeline.transport.queues import QueueTable
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from queue_pipeline.transport.errors import AddressError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from queue_pipeline.transport.queues import ClaimTables, QueueTable
     from queue_pipeline.transport.database.transaction import Transaction
+    from queue_pipeline.transport.queues import ClaimTables, QueueTable
 
 NEVER_EXPIRES = -1
 """Milliseconds that mean "no expiry" in a bound row. Not NULL: ODBC drivers have to ask the server for the

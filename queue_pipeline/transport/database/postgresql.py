@@ -13,8 +13,8 @@ from queue_pipeline.transport.database.statements import load_statement
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
 
 if TYPE_CHECKING:
-    from queue_pipeline.transport.queues import ClaimTables
     from queue_pipeline.transport.database.transaction import Transaction
+    from queue_pipeline.transport.queues import ClaimTables
 
 KEEP_ALIVE = {
     "keepalives": 1,

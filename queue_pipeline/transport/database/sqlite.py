@@ -14,8 +14,8 @@ from queue_pipeline.transport.database.faults import Fault
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from queue_pipeline.transport.queues import ClaimTables, QueueTable
     from queue_pipeline.transport.database.transaction import Transaction
+    from queue_pipeline.transport.queues import ClaimTables, QueueTable
 
 FAULTS = {
     sqlite3.SQLITE_BUSY: Fault.VICTIM,

@@ -11,8 +11,8 @@ from queue_pipeline.transport.database.faults import Fault, native_number
 from queue_pipeline.transport.errors import AddressError
 
 if TYPE_CHECKING:
-    from queue_pipeline.transport.queues import ClaimTables
     from queue_pipeline.transport.database.transaction import Transaction
+    from queue_pipeline.transport.queues import ClaimTables
 
 _NUMBERS = {
     # Deadlock, a read that data moved under; locks, memory and workers that a busy server lacks for a moment; a

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
@@ -14,9 +13,10 @@ from queue_pipeline.transport.errors import (
     DatabaseError,
     QueueNotFoundError,
 )
+from queue_pipeline.transport.index_audit.description import Index, Sequence, Size, TableDescription
 from queue_pipeline.transport.index_audit.findings import Finding, Judge, Severity, missing_columns, nginn_findings
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.index_audit.description import Index, Sequence, Size, TableDescription
+from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 
 __all__ = ["Finding", "IndexAuditor", "Severity"]
 

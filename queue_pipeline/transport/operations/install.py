@@ -6,6 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import Dialect
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
+from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.queues import (
     CLAIMS_TABLE,
     DELAYED_SUFFIX,
@@ -17,12 +23,6 @@ from queue_pipeline.transport.queues import (
     AddressBook,
     QueueTable,
 )
-from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import Dialect
-from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queue_pipeline.transport.queues import PAUSES_TABLE, AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.queues import PAUSES_TABLE, AddressBook
 from queue_pipeline.transport.storable import storable
 
 LONGEST_NAME = 200

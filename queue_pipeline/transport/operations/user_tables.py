@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.address import check_name
-from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import (
     ConfigurationError,
@@ -19,6 +18,7 @@ from queue_pipeline.transport.errors import (
     UniqueIndexMissingError,
 )
 from queue_pipeline.transport.operations.user_table_sql import RowForm, RowWriter
+from queue_pipeline.transport.queues import AddressBook
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -8,7 +8,8 @@ import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as STATUS
 
-from queue_pipeline.orchestration import names, run_upkeep
+from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.watch import run_upkeep
 from queue_pipeline.orchestration.watch.code_server import CodeServer
 from queue_pipeline.orchestration.watch.run_upkeep import LAUNCHED, Deployment, RunUpkeep, end_runs
 from queue_pipeline.orchestration.watch.upkeep import LOOK_SECONDS

@@ -11,10 +11,11 @@ from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from queue_pipeline.orchestration import names, queue_observations
+from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.watch import queue_observations
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.watch.surroundings import IN_FLIGHT
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.watch.surroundings import IN_FLIGHT
 from queue_pipeline.orchestration.watch.watched_pipelines import pipelines_of
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines

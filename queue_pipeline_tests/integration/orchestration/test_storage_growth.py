@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import dagster as dg
 import pytest
 
-from queue_pipeline.orchestration import queue_observations, sensors
+from queue_pipeline.orchestration import sensors
+from queue_pipeline.orchestration.watch import queue_observations
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.run_log import SUMMARY_SECONDS
 from queue_pipeline.orchestration.watch.upkeep import Upkeep

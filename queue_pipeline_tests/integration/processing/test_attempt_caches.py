@@ -10,9 +10,9 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.outcomes import Results
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline_tests.support.slots import Slots, declare
 
 NAMES = ("prices", "rates", "costs")

@@ -14,12 +14,12 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.batch.processor import BatchProcessor
-from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.transformer import SparkTransformer
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.support.processed import process as process_claim
 from queue_pipeline_tests.support.slots import Slots, declare, fill, through_a_view

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline_tests.support.processed import process

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from queue_pipeline.processing.run.pipeline_run import places_of
 from queue_pipeline.processing.run.heartbeat import Heartbeat
+from queue_pipeline.processing.run.pipeline_run import places_of
 from queue_pipeline_tests.support.draining import Worker, declare, drain, fill, meet, numbers
 from queue_pipeline_tests.support.elapsed import end_leases
 from queue_pipeline_tests.support.waiting import eventually

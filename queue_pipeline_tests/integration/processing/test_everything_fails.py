@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from queue_pipeline.processing.errors import EverythingFailsError, TransformError
 from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.errors import EverythingFailsError, TransformError
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.recovering import bodies, declare, fill, make_due, run
 

@@ -7,10 +7,10 @@ from pydantic import BaseModel, field_validator
 
 from queue_pipeline.client.pending import Ending
 from queue_pipeline.client.unmatched import why_unmatched
-from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.batch.claimed_batch import parse_bodies
-from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.batch.transformer import Transformed
+from queue_pipeline.processing.body.parse import body_parser
+from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport import OutgoingMessage
 from queue_pipeline.transport.failed.error_message import error_message
 from queue_pipeline.transport.messages import ReceivedMessage

@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pytest
 
-from queue_pipeline.processing.spark import input as handover
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
+from queue_pipeline.processing.spark import input as handover
 from queue_pipeline.processing.spark.input import SMALLEST_FILE, Handover
 from queue_pipeline.processing.spark.internals import AttemptSessions
 

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from queue_pipeline.processing.run.pipeline_run import Drain
-from queue_pipeline.processing.errors import EverythingFailsError, SparkLostError
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Recoverability
+from queue_pipeline.processing.errors import EverythingFailsError, SparkLostError
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline_tests.support.elapsed import end_leases

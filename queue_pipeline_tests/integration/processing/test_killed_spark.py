@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.processing.run.pipeline_run import Drain
-from queue_pipeline.processing.spark.own_server import OwnServer
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.own_server import OwnServer
+from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.spark.settings import spark_config
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import killed_spark_run, killing_transforms

@@ -8,12 +8,12 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator, model_validator
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 

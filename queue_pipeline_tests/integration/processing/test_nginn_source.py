@@ -5,8 +5,8 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.source import source
 from queue_pipeline.processing.declaration.outcomes import each, fail, send
+from queue_pipeline.processing.source import source
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.source import source
 from queue_pipeline.processing.declaration.outcomes import each, send
+from queue_pipeline.processing.source import source
 from queue_pipeline.transport import QueueTransport, new_message
 
 pytest.importorskip("psycopg")

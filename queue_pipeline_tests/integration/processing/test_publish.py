@@ -5,15 +5,15 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.batch.processor import BatchProcessor
-from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.outcomes import Results, each, fail, publish, send
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.recovery import Recovery
+from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.results.result_ids import result_ids
+from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import Event, QueueAddress, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, SubscriberError, TableNotFoundError

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, Poisoned, poisoned_by

@@ -7,14 +7,14 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.client import CallbackSettings, QueueClient
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.outcomes import each, fail, reply, send
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.run.pipeline_run import Drain
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import InstallOptions, QueueAddress, QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import AccessDeniedError

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.batch.claimed_batch import parse_bodies, read_batch
+from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.declaration.outcomes import each, fail, send
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.transport.messages import TransactionMode
@@ -227,11 +227,11 @@ def echo(messages):
 
 
 def run_by_spark(transport, spark, pipeline):
-    from queue_pipeline.processing.run.pipeline_run import Drain
     from queue_pipeline.processing.batch.executors import Executors
+    from queue_pipeline.processing.batch.transformer import SparkTransformer
+    from queue_pipeline.processing.run.pipeline_run import Drain
     from queue_pipeline.processing.run.recovery import Recovery
     from queue_pipeline.processing.spark.internals import AttemptSessions
-    from queue_pipeline.processing.batch.transformer import SparkTransformer
 
     sessions = AttemptSessions(lambda: spark)
     executors = Executors(pipeline, transport, sessions)

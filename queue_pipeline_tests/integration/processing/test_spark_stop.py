@@ -8,11 +8,11 @@ import textwrap
 import pytest
 from pyspark.sql import SparkSession
 
-from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.processed import process
 

@@ -6,17 +6,17 @@ import pytest
 from pyspark.sql import functions as F
 from sqlalchemy import create_engine
 
-from queue_pipeline.processing.source import source
 from queue_pipeline.processing.batch.manifest import TaskReport
-from queue_pipeline.processing.results.outcome_writer import OutcomeWriter
-from queue_pipeline.processing.spark.worker_errors import own_errors
-from queue_pipeline.processing.batch.worker_transport import EXECUTOR_VARIABLE, executor_settings
 from queue_pipeline.processing.batch.messages_frame import MESSAGE
+from queue_pipeline.processing.batch.worker_transport import EXECUTOR_VARIABLE, executor_settings
 from queue_pipeline.processing.declaration.outcomes import add_to, each, fail, send
+from queue_pipeline.processing.results.outcome_writer import OutcomeWriter
+from queue_pipeline.processing.source import source
+from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
 from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
 
 FORMAT = source.FORMAT
 

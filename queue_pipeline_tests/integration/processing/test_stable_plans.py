@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
-from queue_pipeline.processing.declaration.contract import check_returned, returned_by
 from queue_pipeline.processing.batch.messages_frame import messages_frame
+from queue_pipeline.processing.declaration.contract import check_returned, returned_by
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.declaration.outcomes import Results, add_to, append_to, each, fail, send
+from queue_pipeline.processing.errors import TransformError
 from queue_pipeline_tests.support.backends import run_sql
 from queue_pipeline_tests.support.both_routes import STRANGER, fill, numbers
 from queue_pipeline_tests.support.both_routes import process as process_claim

@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.declaration.outcomes import Append, Merge, Results, each, fail, reply, send
 from queue_pipeline.processing.declaration.pipeline import Output
+from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.results.sorting import NO_REPLY_ADDRESS
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES

@@ -3,11 +3,11 @@
 import pytest
 
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.route import is_local
+from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
-from queue_pipeline.processing.batch.transformer import SparkTransformer
-from queue_pipeline.processing.batch.route import is_local
 from queue_pipeline.transport import new_message
 
 

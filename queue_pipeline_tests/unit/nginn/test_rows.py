@@ -4,7 +4,6 @@ import uuid
 import pytest
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import AddressBook
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import InvalidMessageError
@@ -20,6 +19,7 @@ from queue_pipeline.transport.layouts.nginn.rows import (
     written,
 )
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
+from queue_pipeline.transport.queues import AddressBook
 
 SETTINGS = NGinnSettings(aliases=("db",), endpoint="sql://db/Me", types={"A.B, C": "b"})
 BOOK = AddressBook(DIALECTS["sqlite"], nginn=SETTINGS)

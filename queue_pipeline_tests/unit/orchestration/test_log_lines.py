@@ -7,8 +7,8 @@ import pytest
 
 from queue_pipeline.orchestration.metadata import lines
 from queue_pipeline.processing.batch.report import BatchReport
-from queue_pipeline.processing.results.failed_copies import FailedMessage
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.results.failed_copies import FailedMessage
 from queue_pipeline.processing.run.recovery import Attempted
 
 

@@ -15,8 +15,8 @@ from queue_pipeline.orchestration.peek_loop import (
     Runs,
     tick,
 )
-from queue_pipeline.processing.run.concurrency import RampUp
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.concurrency import RampUp
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,

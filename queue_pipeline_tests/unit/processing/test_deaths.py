@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from queue_pipeline.processing.spark.own_server import GUARD, cause_of_exit
 from queue_pipeline.processing.spark.errors import involves_spark, shared_loss
+from queue_pipeline.processing.spark.own_server import GUARD, cause_of_exit
 
 SIGNALS = sorted(one.value for one in signal.Signals if 0 < one.value < 32)
 LOST = (

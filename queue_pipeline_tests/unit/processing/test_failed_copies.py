@@ -6,9 +6,15 @@ import pyarrow as pa
 import pytest
 
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
-from queue_pipeline.processing.results.failed_copies import MOST_TRACES, SHORTEST_TRACE, failed_copies, ids_of, same_reason
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry
+from queue_pipeline.processing.results.failed_copies import (
+    MOST_TRACES,
+    SHORTEST_TRACE,
+    failed_copies,
+    ids_of,
+    same_reason,
+)
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import Failure
 

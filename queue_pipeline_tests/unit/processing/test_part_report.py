@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.batch.part_report import (
     QUANTILES,
     PartReport,
@@ -17,6 +16,7 @@ from queue_pipeline.processing.batch.part_report import (
     row_ranges,
     row_versions,
 )
+from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.message_table import from_rows
 

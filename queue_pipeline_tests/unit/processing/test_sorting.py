@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
-from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.results.outcome_writer import outcome_messages, plain_sending, written_messages
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.declaration.outcomes import OUTCOME, OUTCOME_FIELDS
+from queue_pipeline.processing.errors import TransformError
+from queue_pipeline.processing.results.outcome_writer import outcome_messages, plain_sending, written_messages
 from queue_pipeline.processing.results.sorting import (
     FIELDS,
     NO_REASON,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.batch.route import is_local, travels_by_executors
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 
 def declare(**options):

@@ -13,18 +13,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import AddressBook, ClaimTables
 from queue_pipeline.transport.claims.claim import DEFAULT_MAX_BYTES, Claim, partly_lost, ranges
 from queue_pipeline.transport.claims.claim_table import ClaimStore
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
 from queue_pipeline.transport.layouts.nginn.incoming import LONGEST_ERROR, Incoming
 from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered
 from queue_pipeline.transport.layouts.nginn.sorting import Looked
 from queue_pipeline.transport.layouts.nginn.text import decode_headers, without_half
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
+from queue_pipeline.transport.queues import AddressBook, ClaimTables
 from queue_pipeline.transport.storable import storable
 
 

@@ -7,17 +7,17 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving, is_refusal
 from queue_pipeline.transport.layouts.nginn.control import ControlMessages
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.layouts.nginn.sequences import Sequences, numbered
 from queue_pipeline.transport.layouts.nginn.sorting import Looked, Sorted, is_foreign, sort_rows
 from queue_pipeline.transport.layouts.nginn.text import LONGEST_HEADERS
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving, is_refusal
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.storable import storable
 

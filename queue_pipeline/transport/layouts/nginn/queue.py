@@ -7,7 +7,6 @@ import functools
 from dataclasses import dataclass
 
 from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import BEFORE_ALL
@@ -19,6 +18,7 @@ from queue_pipeline.transport.layouts.nginn.receiving import NGinnReceiver
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.layouts.nginn.sequences import Sequences
 from queue_pipeline.transport.layouts.nginn.subscriptions import NGinnSubscriptions
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.send import Sender
 
 DEFAULT_MINUTES = 5

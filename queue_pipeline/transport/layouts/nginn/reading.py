@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from queue_pipeline.transport.queues import ClaimTables
 from queue_pipeline.transport.database.dialect import Dialect
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.layouts.nginn.rows import claimed_row
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.text import without_half
+from queue_pipeline.transport.queues import ClaimTables
 
 
 def read_in_place(

@@ -8,17 +8,17 @@ import traceback
 from collections.abc import Iterator
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
-from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
 from queue_pipeline.transport.layouts.nginn.incoming import LONGEST_ERROR, Incoming
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, received
 from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered
 from queue_pipeline.transport.layouts.nginn.sorting import Looked
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
+from queue_pipeline.transport.messages import ReceivedMessage
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.storable import storable
 
 logger = logging.getLogger(__name__)

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, past_refusals
-from queue_pipeline.transport.messages import ReceivedMessage, from_row
 from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, past_refusals
+from queue_pipeline.transport.messages import ReceivedMessage, from_row
+from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 
 DEFAULT_MOVE_BATCH = 1_000
 KEYS_PER_STATEMENT = 200

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
@@ -21,10 +20,11 @@ from queue_pipeline.transport.errors import (
     QueuePipelineError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, ReceivedMessage, from_row
+from queue_pipeline.transport.queues import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.send import Sender, Shipment
-from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.storable import storable
 
 LONGEST_EXCEPTION_MESSAGE = 16_384

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from queue_pipeline.transport.address import QueueAddress, check_name
-from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
@@ -26,6 +25,7 @@ from queue_pipeline.transport.errors import (
 )
 from queue_pipeline.transport.event import check_width, full_name
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 
 CACHE_SECONDS = 5.0
 """How long an answer to "who subscribed?" is used again: a new subscriber may miss the events of that time."""
