@@ -53,7 +53,7 @@ class ClaimAttempt(Text):
     name = "claim"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse an id without an attempt: the present holder of the claim would lose it."""
+        """Refuse an id without a generation: the present holder of the claim would lose it."""
         if not _CLAIM_ATTEMPT.fullmatch(super().convert(value, param, ctx)):
             self.fail(f"{value!r} is not of the form CLAIM_ID@ATTEMPT, as claims list shows it", param, ctx)
         return value.lower()

@@ -13,7 +13,7 @@ from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundErr
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.returns import NotReturned, Retried
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.operations.slots import Receiver
+from queue_pipeline.transport.operations.slots import SlotHolder
 from queue_pipeline.transport.queues import QueueTable
 
 RETRY_JOB = "retry_errors"
@@ -76,7 +76,7 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefini
         stayed = [each for result in results for each in result.named][:MOST_SHOWN]
         for queue, number in counts.items():
             context.log.info(f"returned {number:,} messages to {queue}")
-        takers = database.receivers.at_work_on(counts)
+        takers = database.slots.at_work_on(counts)
         for taker in takers:
             context.log.info(f"{taker.owner} is at work on {taker.queue}; may take them: {taker.may_take_more}")
         for each in stayed:
@@ -172,7 +172,7 @@ def _record(stayed: NotReturned) -> dict[str, str | int]:
     return {"id": stayed.message_id, "failed_queue": stayed.failed_queue or "", "reason": reason}
 
 
-def _taker(receiver: Receiver) -> dict[str, str | int]:
+def _taker(receiver: SlotHolder) -> dict[str, str | int]:
     since = round(receiver.since_seconds)
     return {
         "owner": receiver.owner,

@@ -130,7 +130,7 @@ def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, 
 
 def sentence(report: BatchReport) -> str:
     """A batch in one line of the log."""
-    again = f" (attempt {report.attempt})" if report.attempt > 1 else ""
+    again = f" (generation {report.generation})" if report.generation > 1 else ""
     return f"batch {report.claim_id}{again}: {_outcome(report, len(report.failed))}"
 
 

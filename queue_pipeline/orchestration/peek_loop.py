@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline, read_pipelines
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.concurrency import Demand, RampUp, receivers_to_start, share
+from queue_pipeline.processing.run.concurrency import Demand, RampUp, share, slots_to_start
 from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
@@ -39,16 +39,16 @@ class Peeked:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a pipeline: receivers at work, and how the last ones ended."""
+    """The runs of a pipeline: slots at work, and how the last ones ended."""
 
-    receivers: int = 0
+    slots: int = 0
     """Batches that are in work, or may be, over all machines."""
     failed_in_a_row: int = 0
     last_failure: float | None = None
     failed_attempts: int = 0
     """Attempts on batches that failed in a row, over all runs."""
     elsewhere: int = 0
-    """How many of the receivers are no runs of this Dagster."""
+    """How many of the slots are no runs of this Dagster."""
     last_error: str | None = None
     """Why the last of these attempts failed."""
 
@@ -208,12 +208,12 @@ def _decide(
     if not found.waiting:
         if pipeline.concurrency_policy == "ramp_up":
             nothing = Demand(0, False, 0, pipeline.batch_messages, pipeline.max_concurrency)
-            _, memory = receivers_to_start("ramp_up", nothing, memory)
+            _, memory = slots_to_start("ramp_up", nothing, memory)
             cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
         return [], cursor, f"{pipeline.name}: nothing waits"
     runs = world.runs(pipeline)
     # What others do says nothing about why runs fail here.
-    if runs.failed_in_a_row and runs.last_failure is not None and runs.receivers == runs.elsewhere:
+    if runs.failed_in_a_row and runs.last_failure is not None and runs.slots == runs.elsewhere:
         left = runs.last_failure + pipeline.retries.backoff.delay(runs.fruitless - 1) - now
         if left > 0:
             waits = f"next try in {left:.0f} s, {_many(found)} messages wait"
@@ -221,12 +221,12 @@ def _decide(
             return [], cursor, f"{pipeline.name}: the last {runs.failed_in_a_row} runs failed; {waits}{why}"
     is_limited = pipeline.retries.is_limited(runs.failed_attempts)
     most = 1 if is_limited else pipeline.max_concurrency
-    demand = Demand(found.waiting, found.capped, runs.receivers, pipeline.batch_messages, most)
-    receivers, memory = receivers_to_start(pipeline.concurrency_policy, demand, memory)
+    demand = Demand(found.waiting, found.capped, runs.slots, pipeline.batch_messages, most)
+    slots, memory = slots_to_start(pipeline.concurrency_policy, demand, memory)
     if pipeline.concurrency_policy == "ramp_up":
         cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
-    starts = [Start(pipeline, slots, found.waiting) for slots in _slots(pipeline, receivers, demand)]
-    told = f"{pipeline.name}: {_many(found)} messages wait, {runs.receivers} receivers at work"
+    starts = [Start(pipeline, slots, found.waiting) for slots in _slots(pipeline, slots, demand)]
+    told = f"{pipeline.name}: {_many(found)} messages wait, {runs.slots} slots at work"
     if runs.elsewhere:
         told += f", {runs.elsewhere} of them on other machines"
     if is_limited:
@@ -234,13 +234,13 @@ def _decide(
     return starts, cursor, told
 
 
-def _slots(pipeline: QueuePipeline, receivers: int, demand: Demand) -> list[int]:
-    """Receivers as runs. A run takes as many batches at once as it may, so that it grows with its queue by itself;
+def _slots(pipeline: QueuePipeline, slots: int, demand: Demand) -> list[int]:
+    """Slots as runs. A run takes as many batches at once as it may, so that it grows with its queue by itself;
     the policy `ramp_up` starts them one by one, and says how many.
     """
-    if not receivers or pipeline.concurrency_policy == "ramp_up":
-        return share(receivers, pipeline.slots)
-    runs = share(receivers, pipeline.slots)
+    if not slots or pipeline.concurrency_policy == "ramp_up":
+        return share(slots, pipeline.slots)
+    runs = share(slots, pipeline.slots)
     left = demand.room - sum(runs[:-1])
     return [*runs[:-1], min(pipeline.slots, left)]
 

@@ -18,7 +18,7 @@ from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
-from queue_pipeline.processing.run.pipeline_run import FAILS_FOR_ALL, Drain, Drained, places_of, take_batch
+from queue_pipeline.processing.run.pipeline_run import FAILS_FOR_ALL, PipelineRun, RunEnd, slots_of, take_batch
 from queue_pipeline.processing.run.proof import proof_of
 from queue_pipeline.processing.run.recovery import Attempted, Recovery
 from queue_pipeline.processing.run.run_metrics import RunFigures
@@ -74,7 +74,7 @@ def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
                 context.log.info(f"the code changed while this run started: {module}; the next run has the new one")
                 return
             owner = names.owner(context.run_id)
-            places = places_of(pipeline, database, owner, _process(context))
+            places = slots_of(pipeline, database, owner, _process(context))
             try:
                 free = places.take(_slots(context, pipeline))
                 if not free:
@@ -140,7 +140,7 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
             figures.start()
             held = _held(context, pipeline, database, [Claim(**claim) for claim in claims])
             owner = names.owner(context.run_id)
-            drain = Drain(
+            drain = PipelineRun(
                 pipeline,
                 database,
                 owner,
@@ -202,7 +202,7 @@ def _transport(resource: QueueTransportResource, pipeline: QueuePipeline) -> Que
     return resource.transport(endpoint=pipeline.input_queue, error_queue=pipeline.error_queue)
 
 
-def _failure(pipeline: QueuePipeline, ended: Drained, error: BaseException) -> dg.Failure:
+def _failure(pipeline: QueuePipeline, ended: RunEnd, error: BaseException) -> dg.Failure:
     claim = ended.failed_claim
     reason = f"{error}" if isinstance(error, QueuePipelineError) else in_a_line(describe(error))
     fate = "its messages are released and will be processed again"
@@ -215,7 +215,7 @@ def _failure(pipeline: QueuePipeline, ended: Drained, error: BaseException) -> d
         metadata={
             "queue": claim.queue if claim else pipeline.input_queue,
             "claim": claim.claim_id if claim else "",
-            "attempt": claim.attempt if claim else 0,
+            "generation": claim.generation if claim else 0,
             "messages": claim.messages if claim else 0,
         },
         # The queue is the retry: the next run takes the same messages.

@@ -29,7 +29,7 @@ from queue_pipeline.transport.message_columns import ReadyMessages
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
 from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
 from queue_pipeline.transport.operations.pauses import Pauses
-from queue_pipeline.transport.operations.slots import Receivers
+from queue_pipeline.transport.operations.slots import Slots
 from queue_pipeline.transport.operations.user_tables import UserTables
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
 from queue_pipeline.transport.publish import Publisher
@@ -175,9 +175,9 @@ class QueueTransport:
         return Pauses(self.database, self.book)
 
     @functools.cached_property
-    def receivers(self) -> Receivers:
-        """Who is at work on which queue: the places for batches, over all machines."""
-        return Receivers(self.database, self.book)
+    def slots(self) -> Slots:
+        """Who is at work on which queue: the slots for batches, over all machines."""
+        return Slots(self.database, self.book)
 
     @functools.cached_property
     def subscriptions(self) -> Subscriptions:

@@ -9,7 +9,7 @@ from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.spark.internals import AttemptSessions
@@ -39,7 +39,7 @@ def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResour
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, transformer, executors)
     figures = RunFigures()
-    ended = Drain(
+    ended = PipelineRun(
         pipeline,
         transport,
         OWNER,

@@ -57,7 +57,7 @@ def staged(transport: QueueTransport) -> int:
 def nothing_is_left(transport: QueueTransport) -> None:
     """Neither in work nor staged, and nobody at work."""
     assert transport.claims.list() == []
-    assert transport.receivers.list() == []
+    assert transport.slots.list() == []
     for table in ("QueueOutbox", "orders.Claimed"):
         assert counted(transport, f'SELECT count(*) FROM "{table}"') == 0
     assert transport.peek("orders") == 0
@@ -66,7 +66,7 @@ def nothing_is_left(transport: QueueTransport) -> None:
 def nobody_holds_anything(transport: QueueTransport) -> bool:
     """Neither a batch, released or not, nor a place to work in."""
     free = all(claim.lease_seconds <= 0 for claim in transport.claims.list())
-    return free and transport.receivers.list() == []
+    return free and transport.slots.list() == []
 
 
 def fill(transport: QueueTransport) -> None:

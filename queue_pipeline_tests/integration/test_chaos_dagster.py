@@ -137,8 +137,8 @@ def test_what_was_sent_and_processed_once_is_right(shop: QueueTransport):
     settle(shop, 5)
     take(shop, HOSTILE)
     queue = shop.resolve(ORDERS)
-    shop.receivers.take(queue, "run 1", wanted=1, most=1, lease_seconds=60)
-    shop.receivers.release(queue, "run 1")
+    shop.slots.take(queue, "run 1", wanted=1, most=1, lease_seconds=60)
+    shop.slots.release(queue, "run 1")
     finish(shop, HOSTILE_RESULTS, {"number": 0, "action": FINE})
     finish(shop, HOSTILE_ERRORS, {"number": 1, "action": VALUE_ERROR})
     orders, hostile = read(shop)
@@ -154,7 +154,7 @@ def test_what_was_lost_doubled_changed_or_left_over_is_named(shop: QueueTranspor
     sender.send_orders(6)
     sender.send_hostile(VALUE_ERROR)
     settle(shop, 6)
-    shop.receivers.take(shop.resolve(ORDERS), "run 1", wanted=1, most=1, lease_seconds=60)
+    shop.slots.take(shop.resolve(ORDERS), "run 1", wanted=1, most=1, lease_seconds=60)
     finish(shop, RESULTS, {**order(1), "zones": ["UTC", "UTC"]})
     finish(shop, ERRORS, order(2))
     with shop.transaction() as connection:
@@ -173,6 +173,6 @@ def test_what_was_lost_doubled_changed_or_left_over_is_named(shop: QueueTranspor
         "message 3 met settings of another pipeline: ['CET', 'UTC']": 1,
         "order_totals of customer 4: (2, 149), not (1, 149)": 1,
     }
-    assert dict(orders.left_over) == {"rows in QueueReceivers": 1}
+    assert dict(orders.left_over) == {"rows in QueueSlots": 1}
     assert dict(hostile.lost) == {"message 0 of hostile is not in the error queue": 1}
     assert dict(hostile.left_over) == {"rows in hostile": 1}

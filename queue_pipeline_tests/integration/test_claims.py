@@ -60,7 +60,7 @@ def test_an_empty_queue_has_nothing_to_claim(claims, orders):
 def test_a_claim_takes_the_oldest_messages_out_of_the_queue(transport, claims, orders):
     send(transport, 10)
     claim = claims.claim(orders, "me", 4)
-    assert (claim.messages, claim.attempt, claim.owner) == (4, 1, "me")
+    assert (claim.messages, claim.generation, claim.owner) == (4, 1, "me")
     assert numbers(transport, claim) == [0, 1, 2, 3]
     assert transport.peek("orders") == 6
     (listed,) = claims.list(orders)
@@ -111,7 +111,7 @@ def test_a_claim_whose_lease_ran_out_is_taken_over_before_newer_messages(transpo
     lost = claims.claim(orders, "dies", 3)
     abandon(transport, backend, lost)
     taken = claims.claim(orders, "heir", 3)
-    assert taken == replace(lost, owner="heir", attempt=2)
+    assert taken == replace(lost, owner="heir", generation=2)
     assert numbers(transport, taken) == [0, 1, 2]
 
 
@@ -151,7 +151,7 @@ def test_a_released_claim_comes_first_at_its_next_attempt(transport, claims, ord
     claims.release(claim)
     assert claims.list(orders)[0].owner is None
     again = claims.claim(orders, "you", 2)
-    assert (again.claim_id, again.attempt) == (claim.claim_id, 2)
+    assert (again.claim_id, again.generation) == (claim.claim_id, 2)
     assert numbers(transport, again) == [0, 1]
     assert numbers(transport, claims.claim(orders, "you", 2)) == [2, 3]
 

@@ -28,7 +28,7 @@ def send(transport, count, queue="orders"):
 
 def adopt_when_over(claims, claim, owner):
     """Adopt a claim of which the caller knows the id but not the holder, as soon as its lease is over."""
-    return eventually(lambda: claims.adopt(replace(claim, owner="somebody", attempt=99), owner))
+    return eventually(lambda: claims.adopt(replace(claim, owner="somebody", generation=99), owner))
 
 
 # --- adopt -------------------------------------------------------------------------------------------------
@@ -39,9 +39,9 @@ def test_a_dead_holders_claim_is_adopted_before_its_lease_is_over(transport, cla
     claim = claims.claim(orders, "run 1", 3)
     claims.begin(claim)
     adopted = claims.adopt(claim, "run 2", 60)
-    assert adopted == replace(claim, owner="run 2", attempt=2, isolated=True)
+    assert adopted == replace(claim, owner="run 2", generation=2, isolated=True)
     (status,) = claims.list(orders)
-    assert (status.owner, status.attempt, status.messages) == ("run 2", 2, 3)
+    assert (status.owner, status.generation, status.messages) == ("run 2", 2, 3)
     assert 50 < status.lease_seconds <= 60 and status.age_seconds < 10
     assert [message.body for message in claims.messages(adopted)[0]] == [b"0", b"1", b"2"]
 
@@ -50,8 +50,8 @@ def test_a_released_claim_is_adopted_whoever_held_it(transport, claims, orders):
     send(transport, 1)
     claim = claims.claim(orders, "run 1", 3)
     claims.release(claim)
-    adopted = claims.adopt(replace(claim, owner="somebody", attempt=99), "run 2")
-    assert (adopted.claim_id, adopted.owner, adopted.attempt) == (claim.claim_id, "run 2", 2)
+    adopted = claims.adopt(replace(claim, owner="somebody", generation=99), "run 2")
+    assert (adopted.claim_id, adopted.owner, adopted.generation) == (claim.claim_id, "run 2", 2)
     assert claims.complete(adopted, read=None) == 0
 
 
@@ -59,7 +59,7 @@ def test_a_claim_whose_lease_is_over_is_adopted_whoever_held_it(transport, claim
     send(transport, 1)
     claim = claims.claim(orders, "run 1", 3, lease_seconds=0.001)
     adopted = adopt_when_over(claims, claim, "run 2")
-    assert (adopted.claim_id, adopted.owner, adopted.attempt) == (claim.claim_id, "run 2", 2)
+    assert (adopted.claim_id, adopted.owner, adopted.generation) == (claim.claim_id, "run 2", 2)
 
 
 def test_an_adopted_claim_is_told_as_it_is_now(transport, claims, orders):
@@ -77,8 +77,8 @@ def test_what_somebody_else_holds_or_has_completed_is_not_adopted(transport, cla
     claim = claims.claim(orders, "run 1", 3)
     heir = claims.adopt(claim, "run 2")
     assert claims.adopt(claim, "run 3") is None
-    assert claims.adopt(replace(claim, attempt=2), "run 3") is None, "another owner at the same attempt"
-    assert claims.adopt(replace(heir, attempt=1), "run 3") is None, "the owner at another attempt"
+    assert claims.adopt(replace(claim, generation=2), "run 3") is None, "another owner at the same attempt"
+    assert claims.adopt(replace(heir, generation=1), "run 3") is None, "the owner at another attempt"
     assert claims.list(orders)[0].owner == "run 2"
     claims.complete(heir, read=None)
     assert claims.adopt(heir, "run 3") is None
@@ -107,7 +107,7 @@ def test_of_many_adopters_one_wins(transport, claims, orders):
         with ThreadPoolExecutor(4) as threads:
             found = list(threads.map(lambda n, claim=claim: claims.adopt(claim, f"heir {n}"), range(4)))
         (winner,) = [each for each in found if each is not None]
-        assert winner.attempt == 2
+        assert winner.generation == 2
         claims.complete(winner, read=None)
 
 

@@ -233,8 +233,8 @@ def test_no_message_can_steer_a_terminal_or_a_shell(cli: CommandLine, backend: B
 
 def test_a_retry_tells_which_receivers_may_take_the_messages(cli: CommandLine, failed: QueueTransport) -> None:
     for queue, owner in (("orders", "run old"), ("orders", "run new"), ("error", "run elsewhere")):
-        failed.receivers.take(failed.resolve(queue), owner, 1, 3, 300)
-    failed.receivers.end(failed.resolve("orders"), "run old", "the code changed: shop.prices")
+        failed.slots.take(failed.resolve(queue), owner, 1, 3, 300)
+    failed.slots.end(failed.resolve("orders"), "run old", "the code changed: shop.prices")
     lines = cli("errors", "retry", "a").out.splitlines()
     assert [line.split()[:2] for line in lines[-2:]] == [["run", "new"], ["run", "old"]]
     assert lines[-2].split()[-1] == "yes"

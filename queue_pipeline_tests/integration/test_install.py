@@ -30,7 +30,7 @@ def test_installing_again_changes_nothing(transport):
 def test_what_belongs_to_a_queue_is_created_with_it(backend):
     transport = backend.transport()
     made = transport.install("orders")
-    shared = ["QueueClaims", "QueueOutbox", "QueuePauses", "QueueFailures", "QueueReceivers"]
+    shared = ["QueueClaims", "QueueOutbox", "QueuePauses", "QueueFailures", "QueueSlots"]
     shared += ["SubscriptionRouting"]
     expected = ["orders", "orders.Delayed", "orders.Claimed", "error", *shared]
     assert [installed.table for installed in made] == [transport.book.own(name).canonical for name in expected]

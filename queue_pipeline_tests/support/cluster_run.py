@@ -29,7 +29,7 @@ from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.pipeline_run import Drain, Drained
+from queue_pipeline.processing.run.pipeline_run import PipelineRun, RunEnd
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.spark.internals import AttemptSessions
@@ -168,7 +168,7 @@ def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:
         executors = Executors(pipeline, transport, sessions)
         recovery = Recovery(pipeline, transport, transformer, executors)
         owner = f"run {os.getpid()}"
-        drain = Drain(
+        drain = PipelineRun(
             pipeline,
             transport,
             owner,
@@ -181,7 +181,7 @@ def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:
             ended = drain.run()
         except DatabaseUnavailableError as error:
             # A server that is still starting refuses the next claim, too.
-            ended = Drained("the database is away", error)
+            ended = RunEnd("the database is away", error)
     spark.spark_session.stop()
     failure = type(ended.failure).__name__ if ended.failure else None
     return {

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline.transport import Operation, OutgoingMessage
 
@@ -45,7 +45,7 @@ class Worker:
             self.done.append(claim)
         nothing = pa.chunked_array([pa.array([], pa.string())])
         report = BatchReport(
-            claim.claim_id, claim.attempt, claim.messages, 0, claim.messages, (), 0, 0, 0, 0, 0, nothing,
+            claim.claim_id, claim.generation, claim.messages, 0, claim.messages, (), 0, 0, 0, 0, 0, nothing,
             pa.chunked_array([pa.array([], pa.float64())]),
         )  # fmt: skip
         return Attempted([report])
@@ -53,7 +53,7 @@ class Worker:
 
 def drain(transport, worker, pipeline=None, owner="run 1", **options):
     pipeline = pipeline or declare()
-    return Drain(pipeline, transport, owner, worker, **{"slots": pipeline.slots, **options})
+    return PipelineRun(pipeline, transport, owner, worker, **{"slots": pipeline.slots, **options})
 
 
 def numbers(transport, queue="billing"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queue_pipeline.transport.queues import CLAIMS_TABLE, DELAYED_SUFFIX, RECEIVERS_TABLE
+from queue_pipeline.transport.queues import CLAIMS_TABLE, DELAYED_SUFFIX, SLOTS_TABLE
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.backends import Backend
 
@@ -14,7 +14,7 @@ def end_leases(backend: Backend, transport: QueueTransport, owner: str) -> None:
         "postgresql": "lease_until = now() - interval '1 second'",
         "sqlserver": "LeaseUntil = DATEADD(second, -1, SYSUTCDATETIME())",
     }[backend.name]
-    for table in (CLAIMS_TABLE, RECEIVERS_TABLE):
+    for table in (CLAIMS_TABLE, SLOTS_TABLE):
         backend.sql(transport, f"UPDATE {transport.book.own(table).qualified} SET {past} WHERE Owner = ?", (owner,))
 
 

@@ -41,15 +41,15 @@ def keeper(upkeep, clock, instance, queues):
 def add_run(instance, status, *, location=HERE, pipeline="orders"):
     """A run of a pipeline's job, as a code location launched it, or the command line if there is none."""
     job = dg.job(name=f"{pipeline}_pipeline")(lambda: None)
-    place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), "__repository__") if location else None
+    slot = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), "__repository__") if location else None
     code = RepositoryPythonOrigin("python", ModuleCodePointer("queue_pipeline.definitions", "defs"))
     return instance.create_run_for_job(
         job,
         run_id=str(uuid.uuid4()),
         status=status,
         tags={names.PIPELINE_TAG: pipeline},
-        remote_job_origin=RemoteJobOrigin(place, job.name) if place else None,
-        job_code_origin=JobPythonOrigin(job.name, code) if place else None,
+        remote_job_origin=RemoteJobOrigin(slot, job.name) if slot else None,
+        job_code_origin=JobPythonOrigin(job.name, code) if slot else None,
     )
 
 
@@ -57,15 +57,15 @@ def hold(queues, run_or_owner, process=""):
     """A slot and a batch of two messages."""
     owner = run_or_owner if isinstance(run_or_owner, str) else names.owner(run_or_owner.run_id)
     queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(2)])
-    queues.receivers.take(queues.resolve("orders"), owner, 1, 64, 300, process)
+    queues.holders.take(queues.resolve("orders"), owner, 1, 64, 300, process)
     queues.claim("orders", owner, 2)
     return owner
 
 
 def holders(queues):
     """The owners of slots, and those of batches."""
-    receivers = {receiver.owner for receiver in queues.receivers.list()}
-    return receivers, {claim.owner for claim in queues.claims.list()} - {None}
+    holders = {holder.owner for holder in queues.holders.list()}
+    return holders, {claim.owner for claim in queues.claims.list()} - {None}
 
 
 def status_of(instance, run):

@@ -29,7 +29,7 @@ from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.results.envelopes import Sending
-from queue_pipeline.processing.run.pipeline_run import Drain, Drained
+from queue_pipeline.processing.run.pipeline_run import PipelineRun, RunEnd
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.claim_table import ClaimStore
@@ -106,7 +106,7 @@ class LedgerTransformer(PlainTransformer):
         return replace(results, tables=[TableRows(LEDGER, ("number",), rows)])
 
 
-def drain(transport: QueueTransport, owner: str, batch_messages: int = 12) -> Drained:
+def drain(transport: QueueTransport, owner: str, batch_messages: int = 12) -> RunEnd:
     """Move what is due, as the mover does, and process all that there is, as a run does."""
     transport.delayed.move_due(transport.resolve("orders"))
     pipeline = QueuePipeline(
@@ -115,7 +115,7 @@ def drain(transport: QueueTransport, owner: str, batch_messages: int = 12) -> Dr
     )  # fmt: skip
     transformer = LedgerTransformer(poisoned_by(*(b"%d" % number for number in POISON)))
     recovery = Recovery(pipeline, transport, transformer, proof=THIS_CODE)
-    return Drain(
+    return PipelineRun(
         pipeline, transport, owner, recovery.attempt,
         slots=pipeline.slots, judge=recovery.judge, limit=recovery.limit,
     ).run()  # fmt: skip
@@ -251,7 +251,7 @@ def serve() -> None:
 
 
 def _warm_up() -> None:
-    """Drain a queue once, so that what is loaded at its first use is loaded before any child needs it."""
+    """PipelineRun a queue once, so that what is loaded at its first use is loaded before any child needs it."""
     with (
         tempfile.TemporaryDirectory() as folder,
         QueueTransport(f"sqlite:///{folder}/queues.db", endpoint="orders") as transport,

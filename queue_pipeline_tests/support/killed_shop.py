@@ -44,7 +44,7 @@ class Shop:
     def release(self, owner: str) -> None:
         """End what the dead held, as the sensor of failed runs does."""
         self.transport.claims.release_owner(owner, died=True)
-        self.transport.receivers.release_owner(owner)
+        self.transport.slots.release_owner(owner)
 
     def let_the_lease_be_over(self, owner: str) -> None:
         """No sensor noticed that the owner died, and the time of its lease has passed."""

@@ -13,7 +13,7 @@ from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.processing.spark.run_spark import RunSpark
@@ -24,7 +24,7 @@ from queue_pipeline_tests.support.recovering import THIS_CODE
 
 
 def main(database: str, schema: str, name: str, transform: str) -> None:
-    """Drain a queue with two slots, in batches of two."""
+    """PipelineRun a queue with two slots, in batches of two."""
     pipeline = QueuePipeline(
         name=name, input_queue=name, output_queues=["billing"], transform=getattr(killing_transforms, transform),
         linger_seconds=0, batch_messages=2, max_concurrency=2, recoverability=NO_RETRIES, travel="driver",
@@ -35,7 +35,7 @@ def main(database: str, schema: str, name: str, transform: str) -> None:
     sessions = AttemptSessions(spark.session, pipeline.batch_seconds)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), proof=THIS_CODE, spark=spark)
     try:
-        ended = Drain(
+        ended = PipelineRun(
             pipeline, transport, f"run of {name}, process {os.getpid()}", recovery.attempt,
             slots=2, judge=recovery.judge, limit=recovery.limit,
         ).run()  # fmt: skip

@@ -2,7 +2,7 @@
 
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.elapsed import end_delays
@@ -37,7 +37,7 @@ def run(transport, transformer, pipeline=None, executors=None, *, proven=True, *
     if proven:
         prove(transport)
     recovery, attempts = Recovery(pipeline, transport, transformer, executors, THIS_CODE), []
-    drain = Drain(
+    drain = PipelineRun(
         pipeline, transport, "run 1", recovery.attempt,
         hung=recovery.hung, judge=recovery.judge, limit=recovery.limit, on_attempt=attempts.append,
         **{"slots": pipeline.slots, **options},

@@ -14,7 +14,7 @@ import pytest
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.errors import EverythingFailsError
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Attempted, Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
@@ -134,7 +134,7 @@ class World:
         with mock.patch.object(
             self.transport.claims, "release", lambda claim: None if is_dead.is_set() else release(claim)
         ):
-            drain = Drain(
+            drain = PipelineRun(
                 pipeline, self.transport, owner, attempt, slots=slots, judge=recovery.judge, limit=recovery.limit,
                 on_attempt=self._note,
             )  # fmt: skip

@@ -10,7 +10,7 @@ from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.transport import QueueTransport, new_message
@@ -57,7 +57,7 @@ class Route:
         pipeline, sessions = self.declare(transform, **options), AttemptSessions(lambda: self.spark)
         executors, attempts = Executors(pipeline, self.transport, sessions), []
         recovery = Recovery(pipeline, self.transport, SparkTransformer(pipeline, sessions), executors)
-        ended = Drain(
+        ended = PipelineRun(
             pipeline,
             self.transport,
             "run 1",

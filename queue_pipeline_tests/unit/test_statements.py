@@ -78,7 +78,7 @@ KNOWN_BRACES = TABLE_BRACES | NAME_BRACES | OPTIONAL_BRACES | LIST_BRACES | {"or
 VALUES = {
     "address",
     "after",
-    "attempt",
+    "generation",
     "body",
     "body_is_null",
     "by",
@@ -592,7 +592,7 @@ def test_sqlite_itself_accepts_every_statement():
         "outbox": book.own("QueueOutbox"),
         "pauses": book.own("QueuePauses"),
         "failures": book.own("QueueFailures"),
-        "receivers": book.own("QueueReceivers"),
+        "slots": book.own("QueueSlots"),
         "sequences": book.own("NGMB_SequenceInfo"),
         "order": ", ".join(map(dialect.quote, ("retry_time", "id"))),
         "subscriptions": book.subscriptions,

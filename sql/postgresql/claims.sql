@@ -1,6 +1,6 @@
 -- name: open
 -- Writes the row of a new claim. The lease runs on the database's clock. Locks: the new row.
-INSERT INTO {claims} (claim_id, queue, owner, attempt, messages, bytes, first_row_version, claimed_at, lease_until)
+INSERT INTO {claims} (claim_id, queue, owner, generation, messages, bytes, first_row_version, claimed_at, lease_until)
 SELECT
     CAST(:claim_id AS uuid), :queue, :owner, 1, CAST(:messages AS integer), CAST(:bytes AS bigint),
     CAST(:first AS bigint),
@@ -10,42 +10,42 @@ SELECT
 -- Ends the claim if it is still this owner's. Any other count than one row means that it was lost. Locks: the claim's
 -- row.
 DELETE FROM {claims}
-WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 
 -- name: hold
 -- Whether a claim is still its holder's, and stays so until this transaction ends: no process can complete it
 -- meanwhile, while leases may be renewed. Locks: the claim's row, FOR KEY SHARE.
-SELECT 1 FROM {claims} WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt FOR KEY SHARE
+SELECT 1 FROM {claims} WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation FOR KEY SHARE
 
 -- name: renew
 -- Touches no row when the claim is no longer this owner's. Locks: the claim's row.
 UPDATE {claims}
 SET lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond'
-WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 
 -- name: begin
 -- Notes that the messages of a claim are being tried from now on, if it is still this owner's. Locks: the claim's row.
-UPDATE {claims} SET begun = true WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+UPDATE {claims} SET begun = true WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 
 -- name: fail
 -- Counts a failure of a claim's messages and keeps the error, if the claim is still this owner's. Locks: the claim's
 -- row.
 UPDATE {claims}
 SET begun = false, failures = failures + 1, last_error = :error
-WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 RETURNING failures
 
 -- name: rest
 -- Keeps the error of a claim whose messages failed and now wait for a verdict, uncounted, if the claim is still this
 -- owner's: if its holder dies from now on, they are not the cause. Locks: the claim's row.
 UPDATE {claims} SET begun = false, last_error = :error
-WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 
 -- name: isolate
 -- Marks a claim whose messages were in work when Spark died, uncounted, if the claim is still this owner's: they are
 -- tried alone from now on. Locks: the claim's row.
 UPDATE {claims} SET begun = false, isolated = true, last_error = :error
-WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 
 -- name: release
 -- Gives a claim back: without an owner no process can complete it, and the next receiver takes it over first. If
@@ -59,7 +59,7 @@ SET
     isolated = isolated OR (begun AND CAST(:died AS boolean)),
     failures = failures + CASE WHEN begun AND isolated AND CAST(:died AS boolean) THEN 1 ELSE 0 END,
     last_error = CASE WHEN begun AND CAST(:died AS boolean) THEN owner || ' ended while it worked' ELSE last_error END
-WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 
 -- name: release_owner
 -- Gives back every claim that one owner still holds. If the owner is known to have died while it worked, the messages
@@ -73,7 +73,7 @@ SET
     failures = failures + CASE WHEN begun AND isolated AND CAST(:died AS boolean) THEN 1 ELSE 0 END,
     last_error = CASE WHEN begun AND CAST(:died AS boolean) THEN owner || ' ended while it worked' ELSE last_error END
 WHERE owner = :owner
-RETURNING CAST(claim_id AS text), queue, attempt, messages, bytes, first_row_version, failures,
+RETURNING CAST(claim_id AS text), queue, generation, messages, bytes, first_row_version, failures,
     CAST(isolated AS integer)
 
 -- name: adopt
@@ -84,7 +84,7 @@ RETURNING CAST(claim_id AS text), queue, attempt, messages, bytes, first_row_ver
 UPDATE {claims}
 SET
     owner = :new_owner,
-    attempt = attempt + 1,
+    generation = generation + 1,
     claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond',
     begun = false,
@@ -92,18 +92,18 @@ SET
     failures = failures + CASE WHEN begun AND isolated THEN 1 ELSE 0 END,
     last_error = CASE WHEN begun THEN owner || ' ended while it worked' ELSE last_error END
 WHERE claim_id = CAST(:claim_id AS uuid)
-    AND (owner IS NULL OR lease_until <= clock_timestamp() OR (owner = :owner AND attempt = :attempt))
-RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version, failures,
+    AND (owner IS NULL OR lease_until <= clock_timestamp() OR (owner = :owner AND generation = :generation))
+RETURNING CAST(claim_id AS text), queue, owner, generation, messages, bytes, first_row_version, failures,
     CAST(isolated AS integer)
 
 -- name: take_over
--- Takes over the oldest claim of a queue whose lease ran out or that was released. The attempt fences the former owner
+-- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former owner
 -- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
 -- counted if they were. Locks: the claim's row; rows that others have locked are skipped.
 UPDATE {claims}
 SET
     owner = :new_owner,
-    attempt = attempt + 1,
+    generation = generation + 1,
     claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond',
     begun = false,
@@ -118,17 +118,17 @@ WHERE claim_id = (
     LIMIT 1
     FOR UPDATE SKIP LOCKED
 )
-RETURNING CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version, failures,
+RETURNING CAST(claim_id AS text), queue, owner, generation, messages, bytes, first_row_version, failures,
     CAST(isolated AS integer)
 
 -- name: branch
--- Writes the row of a claim that was split off another: same owner, attempt and lease; it has not failed yet. Locks:
+-- Writes the row of a claim that was split off another: same owner, generation and lease; it has not failed yet. Locks:
 -- the new row.
 INSERT INTO {claims} (
-    claim_id, queue, owner, attempt, messages, bytes, first_row_version, claimed_at, lease_until, last_error, isolated
+    claim_id, queue, owner, generation, messages, bytes, first_row_version, claimed_at, lease_until, last_error, isolated
 )
 SELECT
-    CAST(:new_claim_id AS uuid), queue, owner, attempt, CAST(:messages AS integer), CAST(:bytes AS bigint),
+    CAST(:new_claim_id AS uuid), queue, owner, generation, CAST(:messages AS integer), CAST(:bytes AS bigint),
     CAST(:first AS bigint),
     claimed_at, lease_until, last_error, isolated
 FROM {claims}
@@ -140,13 +140,13 @@ WHERE claim_id = CAST(:claim_id AS uuid)
 UPDATE {claims}
 SET messages = CAST(:messages AS integer), bytes = CAST(:bytes AS bigint), first_row_version = CAST(:first AS bigint),
     begun = false, failures = 0
-WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND attempt = :attempt
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 
 -- name: list
 -- Every claim of a queue ('' = of all queues), oldest messages first, with the rest of its lease in milliseconds on the
 -- database's clock. Locks: none.
 SELECT
-    CAST(claim_id AS text), queue, owner, attempt, messages, bytes, first_row_version,
+    CAST(claim_id AS text), queue, owner, generation, messages, bytes, first_row_version,
     CAST(extract(EPOCH FROM lease_until - clock_timestamp()) * 1000 AS bigint),
     CAST(extract(EPOCH FROM clock_timestamp() - claimed_at) * 1000 AS bigint),
     failures, last_error, CAST(isolated AS integer)

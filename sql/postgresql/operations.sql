@@ -1,58 +1,58 @@
 -- name: slot_gate
 -- Lets one owner at a time take slots of a queue: two that count at once would both find the last slot free. Renewing,
 -- releasing and claiming do not wait for it. Locks: slot 0 of the queue, until the transaction ends.
-INSERT INTO {receivers} (queue, place, owner, lease_until, taken_at, process)
+INSERT INTO {slots} (queue, slot, owner, lease_until, taken_at, process)
 VALUES (:queue, 0, '', clock_timestamp(), clock_timestamp(), '')
-ON CONFLICT (queue, place) DO UPDATE SET lease_until = excluded.lease_until
+ON CONFLICT (queue, slot) DO UPDATE SET lease_until = excluded.lease_until
 
 -- name: slot_expire
 -- Frees the slots of a queue whose lease ran out. An owner that renews at this moment keeps its slot: the row is
 -- checked again once its lock is free. Locks: the rows it deletes.
-DELETE FROM {receivers} WHERE queue = :queue AND place > 0 AND lease_until <= clock_timestamp()
+DELETE FROM {slots} WHERE queue = :queue AND slot > 0 AND lease_until <= clock_timestamp()
 
 -- name: slot_occupied
 -- The slots of a queue that are not free, also those above today's limit. Their leases do not matter: an owner whose
 -- lease ran out after the last slots were freed can still renew it. Locks: none.
-SELECT place, owner FROM {receivers} WHERE queue = :queue AND place > 0
+SELECT slot, owner FROM {slots} WHERE queue = :queue AND slot > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the new row.
-INSERT INTO {receivers} (queue, place, owner, lease_until, taken_at, process)
+INSERT INTO {slots} (queue, slot, owner, lease_until, taken_at, process)
 SELECT
-    CAST(:queue AS text), CAST(:place AS integer), CAST(:owner AS text),
+    CAST(:queue AS text), CAST(:slot AS integer), CAST(:owner AS text),
     clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond', clock_timestamp(), CAST(:process AS text)
 
 -- name: slot_renew
 -- Holds the slots of an owner for longer, in the process that works now. Touches fewer rows than the owner expects if
 -- it was late and they were freed.
 -- Locks: the owner's rows.
-UPDATE {receivers}
+UPDATE {slots}
 SET lease_until = clock_timestamp() + CAST(:lease AS bigint) * INTERVAL '1 millisecond', process = :process
-WHERE queue = :queue AND place > 0 AND owner = :owner
+WHERE queue = :queue AND slot > 0 AND owner = :owner
 
 -- name: slot_end
 -- Notes on the slots of an owner why it takes no further batch; the first reason stays. The owner writes it when it
 -- stops, or another process to make it stop. Locks: the owner's rows.
-UPDATE {receivers}
+UPDATE {slots}
 SET ending = :reason
-WHERE queue = :queue AND place > 0 AND owner = :owner AND ending IS NULL
+WHERE queue = :queue AND slot > 0 AND owner = :owner AND ending IS NULL
 
 -- name: slot_release
 -- Gives back the slots of an owner, except for the first few that it keeps. Locks: the rows it deletes.
-DELETE FROM {receivers} AS given_back
+DELETE FROM {slots} AS given_back
 USING (
-    SELECT queue, place, owner, row_number() OVER (ORDER BY place) AS number
-    FROM {receivers}
-    WHERE queue = :queue AND place > 0 AND owner = :owner
+    SELECT queue, slot, owner, row_number() OVER (ORDER BY slot) AS number
+    FROM {slots}
+    WHERE queue = :queue AND slot > 0 AND owner = :owner
 ) AS held
 WHERE given_back.queue = held.queue
-    AND given_back.place = held.place
+    AND given_back.slot = held.slot
     AND given_back.owner = held.owner
     AND held.number > CAST(:keep AS integer)
 
 -- name: slot_release_owner
 -- Gives back every slot that one owner still has, in all queues. Locks: the rows it deletes.
-DELETE FROM {receivers} WHERE owner = :owner AND place > 0
+DELETE FROM {slots} WHERE owner = :owner AND slot > 0
 
 -- name: slot_list
 -- How many slots each owner has in a queue ('' = in all queues), with the milliseconds that are left of its
@@ -63,8 +63,8 @@ SELECT
     CAST(extract(EPOCH FROM min(lease_until) - clock_timestamp()) * 1000 AS bigint),
     CAST(extract(EPOCH FROM clock_timestamp() - min(taken_at)) * 1000 AS bigint),
     max(ending), max(process)
-FROM {receivers}
-WHERE place > 0
+FROM {slots}
+WHERE slot > 0
     AND (lease_until > clock_timestamp() OR CAST(:expired AS integer) = 1)
     AND (CAST(:queue AS text) = '' OR queue = CAST(:queue AS text))
 GROUP BY queue, owner

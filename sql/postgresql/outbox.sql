@@ -20,7 +20,7 @@ SELECT pile, body FROM {outbox} WHERE claim_id = CAST(:claim_id AS uuid) AND tas
 -- be its next holder's. Locks: the rows it deletes.
 DELETE FROM {outbox} AS o
 USING {claims} AS c
-WHERE o.claim_id = c.claim_id AND c.claim_id = CAST(:claim_id AS uuid) AND c.owner = :owner AND c.attempt = :attempt
+WHERE o.claim_id = c.claim_id AND c.claim_id = CAST(:claim_id AS uuid) AND c.owner = :owner AND c.generation = :generation
 
 -- name: clear
 -- Drops everything that any process staged for a claim: it is being completed. Locks: the rows it deletes.

@@ -15,13 +15,13 @@ FROM pg_attribute AS a
 WHERE a.attrelid = to_regclass({queue_text}) AND a.attnum > 0 AND NOT a.attisdropped
 
 -- name: create_claims
--- One row per claim: its owner, its attempt, the end of its lease, and how often its messages have failed. Owner is
+-- One row per claim: its owner, its generation, the end of its lease, and how often its messages have failed. Owner is
 -- NULL once the claim was given back. Locks: the new table.
 CREATE TABLE IF NOT EXISTS {claims} (
     claim_id uuid NOT NULL PRIMARY KEY,
     queue text NOT NULL,
     owner text,
-    attempt integer NOT NULL,
+    generation integer NOT NULL,
     messages integer NOT NULL,
     bytes bigint NOT NULL,
     first_row_version bigint NOT NULL,
@@ -70,21 +70,21 @@ CREATE TABLE IF NOT EXISTS {failures} (
     proof text
 );
 
--- name: create_receivers
+-- name: create_slots
 -- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
 -- and, once the owner takes no further batch, why. The process is known while it works on batches ('' before): others
 -- on its machine then see when it is gone. Slot 0 of a queue belongs to no owner: a process that takes slots
 -- locks that row first, so that only one counts them at a time.
 -- Locks: the new table.
-CREATE TABLE IF NOT EXISTS {receivers} (
+CREATE TABLE IF NOT EXISTS {slots} (
     queue text NOT NULL,
-    place integer NOT NULL,
+    slot integer NOT NULL,
     owner text NOT NULL,
     lease_until timestamptz NOT NULL,
     taken_at timestamptz NOT NULL,
     ending text,
     process text NOT NULL,
-    PRIMARY KEY (queue, place)
+    PRIMARY KEY (queue, slot)
 );
 
 -- name: create_subscriptions

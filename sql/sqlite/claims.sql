@@ -1,7 +1,7 @@
 -- name: open
 -- Writes the row of a new claim. The lease runs on the database's clock. Times are milliseconds since 1970. Locks: the
 -- database, as every write.
-INSERT INTO {claims} (ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil)
+INSERT INTO {claims} (ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil)
 SELECT
     :claim_id, :queue, :owner, 1, :messages, :bytes, :first,
     CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
@@ -11,43 +11,43 @@ SELECT
 -- Ends the claim if it is still this owner's. Any other count than one row means that it was lost. Locks: the database,
 -- as every write.
 DELETE FROM {claims}
-WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 
 -- name: hold
 -- Whether a claim is still its holder's. There is one writer at a time: no process can complete the claim before this
 -- transaction ends. Locks: none of its own.
-SELECT 1 FROM {claims} WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+SELECT 1 FROM {claims} WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 
 -- name: renew
 -- Touches no row when the claim is no longer this owner's. Locks: the database, as every write.
 UPDATE {claims}
 SET LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease
-WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 
 -- name: begin
 -- Notes that the messages of a claim are being tried from now on, if it is still this owner's. Locks: the database, as
 -- every write.
-UPDATE {claims} SET Begun = 1 WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+UPDATE {claims} SET Begun = 1 WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 
 -- name: fail
 -- Counts a failure of a claim's messages and keeps the error, if the claim is still this owner's. Locks: the database,
 -- as every write.
 UPDATE {claims}
 SET Begun = 0, Failures = Failures + 1, LastError = :error
-WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 RETURNING Failures
 
 -- name: rest
 -- Keeps the error of a claim whose messages failed and now wait for a verdict, uncounted, if the claim is still this
 -- owner's: if its holder dies from now on, they are not the cause. Locks: the database, as every write.
 UPDATE {claims} SET Begun = 0, LastError = :error
-WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 
 -- name: isolate
 -- Marks a claim whose messages were in work when Spark died, uncounted, if the claim is still this owner's: they are
 -- tried alone from now on. Locks: the database, as every write.
 UPDATE {claims} SET Begun = 0, Isolated = 1, LastError = :error
-WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 
 -- name: release
 -- Gives a claim back: without an owner no process can complete it, and the next receiver takes it over first. If
@@ -61,7 +61,7 @@ SET
     Isolated = max(Isolated, Begun * :died),
     Failures = Failures + Begun * Isolated * :died,
     LastError = CASE WHEN Begun * :died THEN Owner || ' ended while it worked' ELSE LastError END
-WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 
 -- name: release_owner
 -- Gives back every claim that one owner still holds. If the owner is known to have died while it worked, the messages
@@ -75,7 +75,7 @@ SET
     Failures = Failures + Begun * Isolated * :died,
     LastError = CASE WHEN Begun * :died THEN Owner || ' ended while it worked' ELSE LastError END
 WHERE Owner = :owner
-RETURNING ClaimId, Queue, Attempt, Messages, Bytes, FirstRowVersion, Failures, Isolated
+RETURNING ClaimId, Queue, Generation, Messages, Bytes, FirstRowVersion, Failures, Isolated
 
 -- name: adopt
 -- Takes over one claim for a new owner: released, lease over, or unchanged since the caller read it, because its holder
@@ -84,7 +84,7 @@ RETURNING ClaimId, Queue, Attempt, Messages, Bytes, FirstRowVersion, Failures, I
 UPDATE {claims}
 SET
     Owner = :new_owner,
-    Attempt = Attempt + 1,
+    Generation = Generation + 1,
     ClaimedAt = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
     LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease,
     Begun = 0,
@@ -95,18 +95,18 @@ WHERE ClaimId = :claim_id
     AND (
         Owner IS NULL
         OR LeaseUntil <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
-        OR (Owner = :owner AND Attempt = :attempt)
+        OR (Owner = :owner AND Generation = :generation)
     )
-RETURNING ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, Failures, Isolated
+RETURNING ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion, Failures, Isolated
 
 -- name: take_over
--- Takes over the oldest claim of a queue whose lease ran out or that was released. The attempt fences the former owner
+-- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former owner
 -- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
 -- counted if they were. Locks: the database, as every write.
 UPDATE {claims}
 SET
     Owner = :new_owner,
-    Attempt = Attempt + 1,
+    Generation = Generation + 1,
     ClaimedAt = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
     LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease,
     Begun = 0,
@@ -120,14 +120,14 @@ WHERE ClaimId = (
     ORDER BY FirstRowVersion
     LIMIT 1
 )
-RETURNING ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, Failures, Isolated
+RETURNING ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion, Failures, Isolated
 
 -- name: branch
--- Writes the row of a claim that was split off another: same owner, attempt and lease; it has not failed yet. Locks:
+-- Writes the row of a claim that was split off another: same owner, generation and lease; it has not failed yet. Locks:
 -- the database, as every write.
-INSERT INTO {claims} (ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil,
+INSERT INTO {claims} (ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil,
     LastError, Isolated)
-SELECT :new_claim_id, Queue, Owner, Attempt, :messages, :bytes, :first, ClaimedAt, LeaseUntil, LastError, Isolated
+SELECT :new_claim_id, Queue, Owner, Generation, :messages, :bytes, :first, ClaimedAt, LeaseUntil, LastError, Isolated
 FROM {claims}
 WHERE ClaimId = :claim_id
 
@@ -136,13 +136,13 @@ WHERE ClaimId = :claim_id
 -- has not failed yet. Locks: the database, as every write.
 UPDATE {claims}
 SET Messages = :messages, Bytes = :bytes, FirstRowVersion = :first, Begun = 0, Failures = 0
-WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt
+WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation
 
 -- name: list
 -- Every claim of a queue ('' = of all queues), oldest messages first, with the rest of its lease in milliseconds on the
 -- database's clock. Locks: none.
 SELECT
-    ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion,
+    ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion,
     LeaseUntil - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
     CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - ClaimedAt,
     Failures, LastError, Isolated

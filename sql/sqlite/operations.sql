@@ -1,25 +1,25 @@
 -- name: slot_gate
 -- Lets one owner at a time take slots of a queue; here a transaction that writes is alone anyway. Locks: the database,
 -- as every write.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt, Process)
+INSERT INTO {slots} (Queue, Slot, Owner, LeaseUntil, TakenAt, Process)
 VALUES (:queue, 0, '', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), 0, '')
-ON CONFLICT (Queue, Place) DO UPDATE SET LeaseUntil = excluded.LeaseUntil
+ON CONFLICT (Queue, Slot) DO UPDATE SET LeaseUntil = excluded.LeaseUntil
 
 -- name: slot_expire
 -- Frees the slots of a queue whose lease ran out. Locks: the database, as every write.
-DELETE FROM {receivers}
-WHERE Queue = :queue AND Place > 0 AND LeaseUntil <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+DELETE FROM {slots}
+WHERE Queue = :queue AND Slot > 0 AND LeaseUntil <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
 
 -- name: slot_occupied
 -- The slots of a queue that are not free, also those above today's limit. Their leases do not matter: an owner whose
 -- lease ran out after the last slots were freed can still renew it. Locks: none.
-SELECT Place, Owner FROM {receivers} WHERE Queue = :queue AND Place > 0
+SELECT Slot, Owner FROM {slots} WHERE Queue = :queue AND Slot > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the database, as every write.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt, Process)
+INSERT INTO {slots} (Queue, Slot, Owner, LeaseUntil, TakenAt, Process)
 VALUES (
-    :queue, :place, :owner, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease,
+    :queue, :slot, :owner, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease,
     CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), :process
 )
 
@@ -27,28 +27,28 @@ VALUES (
 -- Holds the slots of an owner for longer, in the process that works now. Touches fewer rows than the owner expects if
 -- it was late and they were freed.
 -- Locks: the database, as every write.
-UPDATE {receivers}
+UPDATE {slots}
 SET LeaseUntil = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + :lease, Process = :process
-WHERE Queue = :queue AND Place > 0 AND Owner = :owner
+WHERE Queue = :queue AND Slot > 0 AND Owner = :owner
 
 -- name: slot_end
 -- Notes on the slots of an owner why it takes no further batch; the first reason stays. The owner writes it when it
 -- stops, or another process to make it stop. Locks: the database, as every write.
-UPDATE {receivers}
+UPDATE {slots}
 SET Ending = :reason
-WHERE Queue = :queue AND Place > 0 AND Owner = :owner AND Ending IS NULL
+WHERE Queue = :queue AND Slot > 0 AND Owner = :owner AND Ending IS NULL
 
 -- name: slot_release
 -- Gives back the slots of an owner, except for the first few that it keeps. Locks: the database, as every write.
-DELETE FROM {receivers}
-WHERE Queue = :queue AND Place > 0 AND Owner = :owner
-    AND Place NOT IN (
-        SELECT Place FROM {receivers} WHERE Queue = :queue AND Place > 0 AND Owner = :owner ORDER BY Place LIMIT :keep
+DELETE FROM {slots}
+WHERE Queue = :queue AND Slot > 0 AND Owner = :owner
+    AND Slot NOT IN (
+        SELECT Slot FROM {slots} WHERE Queue = :queue AND Slot > 0 AND Owner = :owner ORDER BY Slot LIMIT :keep
     )
 
 -- name: slot_release_owner
 -- Gives back every slot that one owner still has, in all queues. Locks: the database, as every write.
-DELETE FROM {receivers} WHERE Owner = :owner AND Place > 0
+DELETE FROM {slots} WHERE Owner = :owner AND Slot > 0
 
 -- name: slot_list
 -- How many slots each owner has in a queue ('' = in all queues), with the milliseconds that are left of its
@@ -58,8 +58,8 @@ SELECT
     Queue, Owner, count(*), min(LeaseUntil) - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
     CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) - min(TakenAt), max(Ending),
     max(Process)
-FROM {receivers}
-WHERE Place > 0
+FROM {slots}
+WHERE Slot > 0
     AND (LeaseUntil > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) OR :expired = 1)
     AND (:queue = '' OR Queue = :queue)
 GROUP BY Queue, Owner

@@ -11,7 +11,7 @@ SELECT Pile, Body FROM {outbox} WHERE ClaimId = :claim_id AND Task = :task
 -- Drops what was staged for a claim that its holder gives up. A process that lost the claim drops nothing: the rows may
 -- be its next holder's. Locks: the database, as every write.
 DELETE FROM {outbox}
-WHERE ClaimId = (SELECT ClaimId FROM {claims} WHERE ClaimId = :claim_id AND Owner = :owner AND Attempt = :attempt)
+WHERE ClaimId = (SELECT ClaimId FROM {claims} WHERE ClaimId = :claim_id AND Owner = :owner AND Generation = :generation)
 
 -- name: clear
 -- Drops everything that any process staged for a claim: it is being completed. Locks: the database, as every write.

@@ -16,13 +16,13 @@ SELECT
 FROM pragma_table_xinfo({queue_name}) AS c
 
 -- name: create_claims
--- One row per claim: its owner, its attempt, the end of its lease, and how often its messages have failed. Owner is
+-- One row per claim: its owner, its generation, the end of its lease, and how often its messages have failed. Owner is
 -- NULL once the claim was given back. Times are milliseconds since 1970. Locks: the database, as every write.
 CREATE TABLE IF NOT EXISTS {claims} (
     ClaimId TEXT NOT NULL PRIMARY KEY,
     Queue TEXT NOT NULL,
     Owner TEXT,
-    Attempt INTEGER NOT NULL,
+    Generation INTEGER NOT NULL,
     Messages INTEGER NOT NULL,
     Bytes INTEGER NOT NULL,
     FirstRowVersion INTEGER NOT NULL,
@@ -71,21 +71,21 @@ CREATE TABLE IF NOT EXISTS {failures} (
     Proof TEXT
 );
 
--- name: create_receivers
+-- name: create_slots
 -- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
 -- and, once the owner takes no further batch, why. The process is known while it works on batches ('' before): others
 -- on its machine then see when it is gone. Slot 0 of a queue belongs to no owner: a process that takes slots
 -- locks that row first, so that only one counts them at a time.
 -- Times are milliseconds since 1970. Locks: the database, as every write.
-CREATE TABLE IF NOT EXISTS {receivers} (
+CREATE TABLE IF NOT EXISTS {slots} (
     Queue TEXT NOT NULL,
-    Place INTEGER NOT NULL,
+    Slot INTEGER NOT NULL,
     Owner TEXT NOT NULL,
     LeaseUntil INTEGER NOT NULL,
     TakenAt INTEGER NOT NULL,
     Ending TEXT,
     Process TEXT NOT NULL,
-    PRIMARY KEY (Queue, Place)
+    PRIMARY KEY (Queue, Slot)
 );
 
 -- name: create_subscriptions

@@ -1,6 +1,6 @@
 -- name: open
 -- Writes the row of a new claim. The lease runs on the database's clock. Locks: the new row.
-INSERT INTO {claims} (ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil)
+INSERT INTO {claims} (ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil)
 VALUES (
     CAST(:claim_id AS uniqueidentifier), :queue, :owner, 1, :messages, :bytes, :first,
     SYSUTCDATETIME(), DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME())
@@ -10,7 +10,7 @@ VALUES (
 -- Ends the claim if it is still this owner's. Any other count than one row means that it was lost. Locks: the claim's
 -- row.
 DELETE FROM {claims}
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation;
 SELECT @@ROWCOUNT;
 
 -- name: hold
@@ -18,19 +18,19 @@ SELECT @@ROWCOUNT;
 -- Locks: the claim's row, shared, until the transaction ends.
 SELECT 1
 FROM {claims} WITH (REPEATABLEREAD, ROWLOCK)
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation
 
 -- name: renew
 -- Touches no row when the claim is no longer this owner's. Locks: the claim's row.
 UPDATE {claims}
 SET LeaseUntil = DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME())
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation;
 SELECT @@ROWCOUNT;
 
 -- name: begin
 -- Notes that the messages of a claim are being tried from now on, if it is still this owner's. Locks: the claim's row.
 UPDATE {claims} SET Begun = 1
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation;
 SELECT @@ROWCOUNT;
 
 -- name: fail
@@ -39,20 +39,20 @@ SELECT @@ROWCOUNT;
 UPDATE {claims}
 SET Begun = 0, Failures = Failures + 1, LastError = :error
 OUTPUT inserted.Failures
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation;
 
 -- name: rest
 -- Keeps the error of a claim whose messages failed and now wait for a verdict, uncounted, if the claim is still this
 -- owner's: if its holder dies from now on, they are not the cause. Locks: the claim's row.
 UPDATE {claims} SET Begun = 0, LastError = :error
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation;
 SELECT @@ROWCOUNT;
 
 -- name: isolate
 -- Marks a claim whose messages were in work when Spark died, uncounted, if the claim is still this owner's: they are
 -- tried alone from now on. Locks: the claim's row.
 UPDATE {claims} SET Begun = 0, Isolated = 1, LastError = :error
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation;
 SELECT @@ROWCOUNT;
 
 -- name: release
@@ -68,7 +68,7 @@ SET
     Isolated = CASE WHEN Begun = 1 AND @died = 1 THEN 1 ELSE Isolated END,
     Failures = Failures + CASE WHEN Begun = 1 AND Isolated = 1 AND @died = 1 THEN 1 ELSE 0 END,
     LastError = CASE WHEN Begun = 1 AND @died = 1 THEN Owner + N' ended while it worked' ELSE LastError END
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation;
 SELECT @@ROWCOUNT;
 
 -- name: release_owner
@@ -85,7 +85,7 @@ SET
     Failures = Failures + CASE WHEN Begun = 1 AND Isolated = 1 AND @died = 1 THEN 1 ELSE 0 END,
     LastError = CASE WHEN Begun = 1 AND @died = 1 THEN Owner + N' ended while it worked' ELSE LastError END
 OUTPUT
-    inserted.ClaimId, inserted.Queue, inserted.Attempt, inserted.Messages, inserted.Bytes, inserted.FirstRowVersion,
+    inserted.ClaimId, inserted.Queue, inserted.Generation, inserted.Messages, inserted.Bytes, inserted.FirstRowVersion,
     inserted.Failures, inserted.Isolated
 WHERE ClaimId IN (SELECT ClaimId FROM {claims} WITH (NOLOCK) WHERE Owner = @owner) AND Owner = @owner;
 
@@ -98,7 +98,7 @@ DECLARE @owner nvarchar(200) = :new_owner, @lease int = :lease;
 UPDATE {claims}
 SET
     Owner = @owner,
-    Attempt = Attempt + 1,
+    Generation = Generation + 1,
     ClaimedAt = SYSUTCDATETIME(),
     LeaseUntil = DATEADD(millisecond, @lease, SYSUTCDATETIME()),
     Begun = 0,
@@ -106,13 +106,13 @@ SET
     Failures = Failures + CASE WHEN Begun = 1 AND Isolated = 1 THEN 1 ELSE 0 END,
     LastError = CASE WHEN Begun = 1 THEN Owner + N' ended while it worked' ELSE LastError END
 OUTPUT
-    inserted.ClaimId, inserted.Queue, inserted.Owner, inserted.Attempt, inserted.Messages, inserted.Bytes,
+    inserted.ClaimId, inserted.Queue, inserted.Owner, inserted.Generation, inserted.Messages, inserted.Bytes,
     inserted.FirstRowVersion, inserted.Failures, inserted.Isolated
 WHERE ClaimId = CAST(:claim_id AS uniqueidentifier)
-    AND (Owner IS NULL OR LeaseUntil <= SYSUTCDATETIME() OR (Owner = :owner AND Attempt = :attempt));
+    AND (Owner IS NULL OR LeaseUntil <= SYSUTCDATETIME() OR (Owner = :owner AND Generation = :generation));
 
 -- name: take_over
--- Takes over the oldest claim of a queue whose lease ran out or that was released. The attempt fences the former owner
+-- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former owner
 -- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
 -- counted if they were. Locks: the claim's row; rows that others have locked are skipped.
 DECLARE @owner nvarchar(200) = :new_owner, @lease int = :lease, @oldest uniqueidentifier;
@@ -123,7 +123,7 @@ ORDER BY FirstRowVersion;
 UPDATE {claims}
 SET
     Owner = @owner,
-    Attempt = Attempt + 1,
+    Generation = Generation + 1,
     ClaimedAt = SYSUTCDATETIME(),
     LeaseUntil = DATEADD(millisecond, @lease, SYSUTCDATETIME()),
     Begun = 0,
@@ -131,17 +131,17 @@ SET
     Failures = Failures + CASE WHEN Begun = 1 AND Isolated = 1 THEN 1 ELSE 0 END,
     LastError = CASE WHEN Begun = 1 THEN Owner + N' ended while it worked' ELSE LastError END
 OUTPUT
-    inserted.ClaimId, inserted.Queue, inserted.Owner, inserted.Attempt, inserted.Messages, inserted.Bytes,
+    inserted.ClaimId, inserted.Queue, inserted.Owner, inserted.Generation, inserted.Messages, inserted.Bytes,
     inserted.FirstRowVersion, inserted.Failures, inserted.Isolated
 WHERE ClaimId = @oldest;
 
 -- name: branch
--- Writes the row of a claim that was split off another: same owner, attempt and lease; it has not failed yet. Locks:
+-- Writes the row of a claim that was split off another: same owner, generation and lease; it has not failed yet. Locks:
 -- the new row.
-INSERT INTO {claims} (ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil,
+INSERT INTO {claims} (ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion, ClaimedAt, LeaseUntil,
     LastError, Isolated)
 SELECT
-    CAST(:new_claim_id AS uniqueidentifier), Queue, Owner, Attempt, CAST(:messages AS int), CAST(:bytes AS bigint),
+    CAST(:new_claim_id AS uniqueidentifier), Queue, Owner, Generation, CAST(:messages AS int), CAST(:bytes AS bigint),
     CAST(:first AS bigint),
     ClaimedAt, LeaseUntil, LastError, Isolated
 FROM {claims}
@@ -152,14 +152,14 @@ WHERE ClaimId = CAST(:claim_id AS uniqueidentifier)
 -- has not failed yet. Locks: the claim's row.
 UPDATE {claims}
 SET Messages = :messages, Bytes = :bytes, FirstRowVersion = :first, Begun = 0, Failures = 0
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt;
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation;
 SELECT @@ROWCOUNT;
 
 -- name: list
 -- Every claim of a queue ('' = of all queues), oldest messages first, with the rest of its lease in milliseconds on the
 -- database's clock. Locks: shared while it reads.
 SELECT
-    ClaimId, Queue, Owner, Attempt, Messages, Bytes, FirstRowVersion,
+    ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion,
     DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), LeaseUntil),
     DATEDIFF_BIG(millisecond, ClaimedAt, SYSUTCDATETIME()),
     Failures, LastError, Isolated

@@ -2,60 +2,60 @@
 -- Lets one owner at a time take slots of a queue: two that count at once would both find the last slot free. Renewing,
 -- releasing and claiming do not wait for it. Locks: slot 0 of the queue, until the transaction ends.
 DECLARE @queue nvarchar(400) = :queue;
-UPDATE {receivers} WITH (UPDLOCK, HOLDLOCK)
+UPDATE {slots} WITH (UPDLOCK, HOLDLOCK)
 SET LeaseUntil = SYSUTCDATETIME()
-WHERE Queue = @queue AND Place = 0;
+WHERE Queue = @queue AND Slot = 0;
 IF @@ROWCOUNT = 0
-    INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt, Process)
+    INSERT INTO {slots} (Queue, Slot, Owner, LeaseUntil, TakenAt, Process)
     VALUES (@queue, 0, N'', SYSUTCDATETIME(), SYSUTCDATETIME(), N'');
 
 -- name: slot_expire
 -- Frees the slots of a queue whose lease ran out. An owner that renews at this moment keeps its slot: the row is
 -- checked again once its lock is free. Locks: the rows it deletes.
-DELETE FROM {receivers} WHERE Queue = :queue AND Place > 0 AND LeaseUntil <= SYSUTCDATETIME()
+DELETE FROM {slots} WHERE Queue = :queue AND Slot > 0 AND LeaseUntil <= SYSUTCDATETIME()
 
 -- name: slot_occupied
 -- The slots of a queue that are not free, also those above today's limit. Their leases do not matter: an owner whose
 -- lease ran out after the last slots were freed can still renew it. Locks: shared while it reads.
-SELECT Place, Owner FROM {receivers} WHERE Queue = :queue AND Place > 0
+SELECT Slot, Owner FROM {slots} WHERE Queue = :queue AND Slot > 0
 
 -- name: slot_take
 -- Occupies one slot. Locks: the new row.
-INSERT INTO {receivers} (Queue, Place, Owner, LeaseUntil, TakenAt, Process)
+INSERT INTO {slots} (Queue, Slot, Owner, LeaseUntil, TakenAt, Process)
 VALUES (
-    :queue, :place, :owner, DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()), SYSUTCDATETIME(), :process
+    :queue, :slot, :owner, DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()), SYSUTCDATETIME(), :process
 )
 
 -- name: slot_renew
 -- Holds the slots of an owner for longer, in the process that works now. Touches fewer rows than the owner expects if
 -- it was late and they were freed.
 -- Locks: the owner's rows.
-UPDATE {receivers}
+UPDATE {slots}
 SET LeaseUntil = DATEADD(millisecond, CAST(:lease AS int), SYSUTCDATETIME()), Process = :process
-WHERE Queue = :queue AND Place > 0 AND Owner = :owner;
+WHERE Queue = :queue AND Slot > 0 AND Owner = :owner;
 SELECT @@ROWCOUNT;
 
 -- name: slot_end
 -- Notes on the slots of an owner why it takes no further batch; the first reason stays. The owner writes it when it
 -- stops, or another process to make it stop. Locks: the owner's rows.
-UPDATE {receivers}
+UPDATE {slots}
 SET Ending = :reason
-WHERE Queue = :queue AND Place > 0 AND Owner = :owner AND Ending IS NULL;
+WHERE Queue = :queue AND Slot > 0 AND Owner = :owner AND Ending IS NULL;
 SELECT @@ROWCOUNT;
 
 -- name: slot_release
 -- Gives back the slots of an owner, except for the first few that it keeps. Locks: the rows it deletes.
 DECLARE @queue nvarchar(400) = :queue, @owner nvarchar(200) = :owner, @keep int = :keep;
-DELETE FROM {receivers}
-WHERE Queue = @queue AND Place > 0 AND Owner = @owner
-    AND Place NOT IN (
-        SELECT TOP (@keep) Place FROM {receivers} WHERE Queue = @queue AND Place > 0 AND Owner = @owner ORDER BY Place
+DELETE FROM {slots}
+WHERE Queue = @queue AND Slot > 0 AND Owner = @owner
+    AND Slot NOT IN (
+        SELECT TOP (@keep) Slot FROM {slots} WHERE Queue = @queue AND Slot > 0 AND Owner = @owner ORDER BY Slot
     );
 SELECT @@ROWCOUNT;
 
 -- name: slot_release_owner
 -- Gives back every slot that one owner still has, in all queues. Locks: the rows it deletes.
-DELETE FROM {receivers} WHERE Owner = :owner AND Place > 0;
+DELETE FROM {slots} WHERE Owner = :owner AND Slot > 0;
 SELECT @@ROWCOUNT;
 
 -- name: slot_list
@@ -66,8 +66,8 @@ SELECT @@ROWCOUNT;
 SELECT
     Queue, Owner, COUNT(*), DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), MIN(LeaseUntil)),
     DATEDIFF_BIG(millisecond, MIN(TakenAt), SYSUTCDATETIME()), MAX(Ending), MAX(Process)
-FROM {receivers} WITH (NOLOCK)
-WHERE Place > 0 AND (LeaseUntil > SYSUTCDATETIME() OR :expired = 1) AND (:queue = N'' OR Queue = :queue)
+FROM {slots} WITH (NOLOCK)
+WHERE Slot > 0 AND (LeaseUntil > SYSUTCDATETIME() OR :expired = 1) AND (:queue = N'' OR Queue = :queue)
 GROUP BY Queue, Owner
 ORDER BY Queue, Owner
 

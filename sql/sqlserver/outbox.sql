@@ -21,7 +21,7 @@ SELECT Pile, Body FROM {outbox} WHERE ClaimId = CAST(:claim_id AS uniqueidentifi
 DELETE FROM {outbox}
 WHERE ClaimId = (
     SELECT ClaimId FROM {claims}
-    WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Attempt = :attempt
+    WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Owner = :owner AND Generation = :generation
 );
 SELECT @@ROWCOUNT;
 

@@ -19,7 +19,7 @@ INNER JOIN {sys}.types AS t ON t.user_type_id = c.user_type_id
 WHERE c.object_id = OBJECT_ID({queue_text}, N'U')
 
 -- name: create_claims
--- One row per claim: its owner, its attempt, the end of its lease, and how often its messages have failed. Owner is
+-- One row per claim: its owner, its generation, the end of its lease, and how often its messages have failed. Owner is
 -- NULL once the claim was given back. Locks: the new table.
 IF OBJECT_ID({claims_text}, N'U') IS NULL
 BEGIN
@@ -27,7 +27,7 @@ BEGIN
         [ClaimId] uniqueidentifier NOT NULL PRIMARY KEY NONCLUSTERED,
         [Queue] nvarchar(400) NOT NULL,
         [Owner] nvarchar(200) NULL,
-        [Attempt] int NOT NULL,
+        [Generation] int NOT NULL,
         [Messages] int NOT NULL,
         [Bytes] bigint NOT NULL,
         [FirstRowVersion] bigint NOT NULL,
@@ -85,23 +85,23 @@ BEGIN
     );
 END
 
--- name: create_receivers
+-- name: create_slots
 -- Slots in use: a row is a slot, which has room for one batch, with its owner, the end of its lease, when it was taken
 -- and, once the owner takes no further batch, why. The process is known while it works on batches ('' before): others
 -- on its machine then see when it is gone. Slot 0 of a queue belongs to no owner: a process that takes slots
 -- locks that row first, so that only one counts them at a time.
 -- Locks: the new table.
-IF OBJECT_ID({receivers_text}, N'U') IS NULL
+IF OBJECT_ID({slots_text}, N'U') IS NULL
 BEGIN
-    CREATE TABLE {receivers} (
+    CREATE TABLE {slots} (
         [Queue] nvarchar(400) NOT NULL,
-        [Place] int NOT NULL,
+        [Slot] int NOT NULL,
         [Owner] nvarchar(200) NOT NULL,
         [LeaseUntil] datetime2(3) NOT NULL,
         [TakenAt] datetime2(3) NOT NULL,
         [Ending] nvarchar(400) NULL,
         [Process] nvarchar(200) NOT NULL,
-        PRIMARY KEY ([Queue], [Place])
+        PRIMARY KEY ([Queue], [Slot])
     );
 END
 

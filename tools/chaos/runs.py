@@ -11,7 +11,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import Failed
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Attempted, Recovery
 from queue_pipeline.transport import ReadyMessages, TableRows
 from queue_pipeline.transport import headers as wire
@@ -79,7 +79,7 @@ class Runner:
             if attempted.step is not None:
                 desk.note(attempted.step.value)
 
-        drain = Drain(
+        drain = PipelineRun(
             pipeline,
             desk.transport,
             desk.owner,

@@ -92,7 +92,7 @@ def return_claims(session: Session, queue: str) -> None:
 
 def name(claim: Claim | ClaimStatus) -> str:
     """What names a claim and its holder: every change of the owner counts the attempt up."""
-    return f"{claim.claim_id}@{claim.attempt}"
+    return f"{claim.claim_id}@{claim.generation}"
 
 
 def state(status: ClaimStatus) -> str:

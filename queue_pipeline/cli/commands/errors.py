@@ -153,7 +153,7 @@ def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) 
         queue, last = _look(session, transport, selection)
         with _progress(session, "retrying", lambda: transport.failed.count(queue, selection, last)) as on_progress:
             result = transport.failed.retry(queue, selection, to, batch, on_progress, last)
-        takers = transport.receivers.at_work_on(result.queues)
+        takers = transport.slots.at_work_on(result.queues)
     if session.json:
         went = [{"queue": name, "returned": number} for name, number in result.queues.items()]
         totals = {"returned": result.returned, "held": result.held, "stayed": result.skipped}

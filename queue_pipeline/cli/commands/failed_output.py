@@ -16,7 +16,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.failed_message import FailedMessage, bare_name, full_name
 from queue_pipeline.transport.failed.failed_messages import Groups
 from queue_pipeline.transport.failed.returns import Retried
-from queue_pipeline.transport.operations.slots import Receiver
+from queue_pipeline.transport.operations.slots import SlotHolder
 
 MOST_GROUPS = 10
 _PLAIN_ID = re.compile(r"\w[\w.:-]*")
@@ -75,7 +75,7 @@ def write_retried(result: Retried, error_queue: str) -> None:
             write_lines(f"and {more:,} more")
 
 
-def write_takers(receivers: Sequence[Receiver]) -> None:
+def write_takers(receivers: Sequence[SlotHolder]) -> None:
     """Which runs are at work where messages went, and whether they may take them; a run of old code does not."""
     if receivers:
         rows = [(each.owner, each.queue, duration(each.since_seconds), each.may_take_more) for each in receivers]

@@ -1,4 +1,4 @@
-"""`receivers`: who is at work on which queue, over all machines."""
+"""`slots`: who is at work on which queue, over all machines."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from queue_pipeline.cli.session import Session, pass_session, shared_options
 @shared_options
 @pass_session
 def slots(session: Session, queue: str | None) -> None:
-    """List who is at work on a queue, or on all, and in how many places.
+    """List who is at work on a queue, or on all, and in how many slots.
 
-    A place is room for one batch; a queue has as many as its pipeline's max_concurrency says. Those of a machine
+    A slot is room for one batch; a queue has as many as its pipeline's max_concurrency says. Those of a machine
     that died are free when their lease is over. One that takes no more finishes its batches, and ends.
     """
     with session.transport() as transport:
-        found = transport.receivers.list(None if queue is None else transport.resolve(queue))
+        found = transport.slots.list(None if queue is None else transport.resolve(queue))
     if session.json:
-        write_json({"receivers": [asdict(receiver) for receiver in found]})
+        write_json({"slots": [asdict(holder) for holder in found]})
     elif found:
         rows = [
             (
                 each.queue,
                 each.owner,
-                each.places,
+                each.slots,
                 duration(each.since_seconds),
                 duration(each.lease_seconds),
                 each.may_take_more,
             )
             for each in found
         ]
-        columns = ("queue", "owner", "places", "for", "lease", "takes more")
-        write_table(columns, rows, figures=("places", "for", "lease"))
+        columns = ("queue", "owner", "slots", "for", "lease", "takes more")
+        write_table(columns, rows, figures=("slots", "for", "lease"))
     else:
-        write_lines("no receiver is at work")
+        write_lines("no run holds a slot")

@@ -19,7 +19,7 @@ from queue_pipeline.orchestration.watch.code_server import CodeServer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.operations.process_identity import is_gone
-from queue_pipeline.transport.operations.slots import Receiver
+from queue_pipeline.transport.operations.slots import SlotHolder
 
 LAUNCHED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 ORPHAN_SECONDS = 20.0
@@ -65,10 +65,10 @@ class RunUpkeep:
 
     def look(self, place: Deployment) -> None:
         """Release what ended runs hold, report those that are gone, and end runs that only wait while others do."""
-        slots = place.transport.receivers.list(expired=True)
-        receivers = [slot for slot in slots if slot.lease_seconds > 0]
+        slots = place.transport.slots.list(expired=True)
+        holders = [slot for slot in slots if slot.lease_seconds > 0]
         claims = [status for status in place.transport.claims.list() if status.owner is not None]
-        working = {receiver.owner for receiver in receivers}
+        working = {holder.owner for holder in holders}
         working |= {status.owner for status in claims if status.owner is not None and status.lease_seconds > 0}
         held = {slot.owner for slot in slots} | {status.owner for status in claims if status.owner is not None}
         known = _runs(place.instance, held)
@@ -81,7 +81,7 @@ class RunUpkeep:
                 _report(place, run, "its process is gone")
         self._report_lost(place, working)
         with_batch = {status.owner for status in claims}
-        _end_lingering(place, [one for one in receivers if one.owner in known and one.owner not in with_batch])
+        _end_lingering(place, [one for one in holders if one.owner in known and one.owner not in with_batch])
 
     def _report_lost(self, place: Deployment, working: Collection[str]) -> None:
         """Report runs that have held nothing for longer than a run may take to start, or to end.
@@ -107,10 +107,10 @@ class RunUpkeep:
 def end_runs(place: Deployment, run_ids: Collection[str], reason: str) -> None:
     """Have runs take no further batch."""
     owners = {names.owner(run_id) for run_id in run_ids}
-    _end(place, [one for one in place.transport.receivers.list() if one.owner in owners], reason)
+    _end(place, [one for one in place.transport.slots.list() if one.owner in owners], reason)
 
 
-def _end_lingering(place: Deployment, idle: Sequence[Receiver]) -> None:
+def _end_lingering(place: Deployment, idle: Sequence[SlotHolder]) -> None:
     """End runs that only wait for messages while others wait to be started."""
     lingering = [one for one in idle if one.ending is None and one.since_seconds > LINGER_SECONDS]
     if not lingering:
@@ -121,9 +121,9 @@ def _end_lingering(place: Deployment, idle: Sequence[Receiver]) -> None:
         _end(place, lingering, "it only waited for messages, and other runs are queued")
 
 
-def _end(place: Deployment, receivers: Sequence[Receiver], reason: str) -> None:
-    for receiver in receivers:
-        place.transport.receivers.end(place.transport.resolve(receiver.queue), receiver.owner, reason)
+def _end(place: Deployment, holders: Sequence[SlotHolder], reason: str) -> None:
+    for holder in holders:
+        place.transport.slots.end(place.transport.resolve(holder.queue), holder.owner, reason)
 
 
 def _runs(instance: dg.DagsterInstance, owners: Collection[str]) -> dict[str, dg.DagsterRun]:
@@ -154,5 +154,5 @@ def _release(place: Deployment, run: dg.DagsterRun, is_cancelled: bool | None = 
     for claim in place.transport.claims.release_owner(owner, died=not is_cancelled):
         logger.info("released %d messages of %s, held by run %s", claim.messages, claim.queue, run.run_id)
     # After the claims, so that the run that takes a slot finds its batch.
-    if slots := place.transport.receivers.release_owner(owner):
+    if slots := place.transport.slots.release_owner(owner):
         logger.info("released %d slots, held by run %s", slots, run.run_id)

@@ -15,7 +15,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.transport.claims.failure_counts import FailureCount
 from queue_pipeline.transport.due_mover import RARE_LOOK_SECONDS, DueMover
-from queue_pipeline.transport.operations.slots import Receiver
+from queue_pipeline.transport.operations.slots import SlotHolder
 
 MOST_COUNTED = 1_000
 RECENT_RUNS = 12
@@ -86,7 +86,7 @@ class DagsterSurroundings:
             return
         for run in old:
             queue = self._database.resolve(queues[run.tags[names.PIPELINE_TAG]])
-            self._database.receivers.end(queue, names.owner(run.run_id), "other code is deployed")
+            self._database.slots.end(queue, names.owner(run.run_id), "other code is deployed")
 
     def runs(self, pipeline: QueuePipeline) -> Runs:
         """Who is at work, and how the last runs ended.
@@ -98,13 +98,13 @@ class DagsterSurroundings:
         working = self._instance.get_runs(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
         alive = [run for run in working if self._place.has_launched(run)]
         queue = self._database.resolve(pipeline.input_queue)
-        held = {receiver.owner: receiver for receiver in self._database.receivers.list(queue)}
+        held = {holder.owner: holder for holder in self._database.slots.list(queue)}
         others, elsewhere = self._others(held, alive)
-        receivers = sum(_receivers_of(run, pipeline, held) for run in alive) + others
+        slots = sum(_slots_of(run, pipeline, held) for run in alive) + others
         failed, last = self._failed_in_a_row(tags)
         failing = self._failing.get(queue.canonical)
         attempts, last_error = (failing.failures, failing.last_error) if failing else (0, None)
-        return Runs(receivers, failed, last, attempts, elsewhere, last_error)
+        return Runs(slots, failed, last, attempts, elsewhere, last_error)
 
     def _failed_in_a_row(self, tags: Mapping[str, str]) -> tuple[int, float | None]:
         """How many runs of this code failed, and when the last did. New code has not failed yet, and a deployment that
@@ -122,13 +122,13 @@ class DagsterSurroundings:
             last = last or record.end_time
         return failed, last
 
-    def _others(self, held: Mapping[str, Receiver], counted: Sequence[dg.DagsterRun]) -> tuple[int, int]:
-        """Places in the queue that none of these runs has, and how many of them no run of this Dagster has.
+    def _others(self, held: Mapping[str, SlotHolder], counted: Sequence[dg.DagsterRun]) -> tuple[int, int]:
+        """Slots in the queue that none of these runs has, and how many of them no run of this Dagster has.
 
         A new run would not get them: they belong to another machine, or to a run without the pipeline's tag.
         """
         ours = {names.owner(run.run_id) for run in counted}
-        left = {owner: receiver.places for owner, receiver in held.items() if owner not in ours}
+        left = {owner: holder.slots for owner, holder in held.items() if owner not in ours}
         run_ids = [run_id for owner in left if (run_id := names.run_of(owner)) is not None]
         known = self._instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=IN_FLIGHT)) if run_ids else []
         here = sum(left[names.owner(run.run_id)] for run in known)
@@ -139,10 +139,10 @@ def _was_ended(run: dg.DagsterRun) -> bool:
     return run.tags.get(FAILURE_REASON_TAG) in ENDED_FROM_OUTSIDE
 
 
-def _receivers_of(run: dg.DagsterRun, pipeline: QueuePipeline, held: Mapping[str, Receiver]) -> int:
+def _slots_of(run: dg.DagsterRun, pipeline: QueuePipeline, held: Mapping[str, SlotHolder]) -> int:
     """How many batches a run may have in work; one that takes no more has those that it is about to finish."""
-    receiver = held.get(names.owner(run.run_id))
-    if receiver is not None and receiver.ending is not None:
-        return receiver.places
+    holder = held.get(names.owner(run.run_id))
+    if holder is not None and holder.ending is not None:
+        return holder.slots
     given = run.tags.get(names.SLOTS_TAG, "")
     return int(given) if given.isdigit() else pipeline.slots

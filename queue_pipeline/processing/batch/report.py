@@ -27,7 +27,7 @@ class BatchReport:
     """What became of a batch."""
 
     claim_id: str
-    attempt: int
+    generation: int
     messages: int
     bytes: int
     sent: int
@@ -63,7 +63,7 @@ def driver_report(
     latencies = pc.divide(pc.cast(elapsed, pa.float64()), 1e6)
     return BatchReport(
         claim_id=claim.claim_id,
-        attempt=claim.attempt,
+        generation=claim.generation,
         messages=messages.num_rows + len(batch.unreadable),
         bytes=claim.bytes,
         sent=results.sent if results else 0,
@@ -94,7 +94,7 @@ def executors_report(
     slowest = sorted(((str(part.oldest_id), (now - part.times[0]) / 1e6) for part in parts), key=lambda one: -one[1])
     return BatchReport(
         claim_id=claim.claim_id,
-        attempt=claim.attempt,
+        generation=claim.generation,
         messages=claim.messages,
         bytes=claim.bytes,
         sent=sum(pile.messages for pile in results.piles),

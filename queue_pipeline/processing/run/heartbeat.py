@@ -1,4 +1,4 @@
-"""Keeps the leases of claims in work, and of the places that they have, alive for as long as their process is."""
+"""Keeps the leases of claims in work, and of the slots that they have, alive for as long as their process is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claims import Claims
 from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
-from queue_pipeline.transport.operations.slots import Places
+from queue_pipeline.transport.operations.slots import RunSlots
 
 BEATS_PER_LEASE = 3
 """How often a lease is renewed before it would end."""
@@ -20,11 +20,11 @@ logger = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """A thread that renews the claims that were given to it, and a run's places; a context manager."""
+    """A thread that renews the claims that were given to it, and a run's slots; a context manager."""
 
-    def __init__(self, claims: Claims, lease_seconds: float, places: Places | None = None) -> None:
+    def __init__(self, claims: Claims, lease_seconds: float, slots: RunSlots | None = None) -> None:
         self._claims = claims
-        self._places = places
+        self._slots_held = slots
         self._lease = lease_seconds
         self._held: dict[str, Claim] = {}
         self._lock = threading.Lock()
@@ -48,17 +48,17 @@ class Heartbeat:
             return list(self._held.values())
 
     def beat(self) -> bool:
-        """Renew the places and every held claim once; a lost claim is dropped, and its batch fails at completion.
+        """Renew the slots and every held claim once; a lost claim is dropped, and its batch fails at completion.
 
         Returns whether the database answered.
         """
         answered = True
-        if self._places is not None:
+        if self._slots_held is not None:
             try:
-                self._places.renew()
+                self._slots_held.renew()
             except QueuePipelineError as error:
                 answered = False
-                logger.warning("the lease of a run's places could not be renewed: %s", error)
+                logger.warning("the lease of a run's slots could not be renewed: %s", error)
         for claim in self.held:
             try:
                 self._claims.renew(claim, self._lease)

@@ -21,7 +21,7 @@ from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueuePipelineError
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.operations.process_identity import this_process
-from queue_pipeline.transport.operations.slots import Places
+from queue_pipeline.transport.operations.slots import RunSlots
 from queue_pipeline.transport.transport import QueueTransport
 
 LINGER_PEEK_SECONDS = 0.2
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
+class RunEnd:
     """Why a run stopped taking batches, and the batch that failed if one did."""
 
     reason: str
@@ -68,13 +68,13 @@ def share(waiting: int, slots: int, most: int) -> int:
     return min(most, max(SMALLEST_SHARE, -(-waiting // slots)))
 
 
-def places_of(pipeline: QueuePipeline, transport: QueueTransport, owner: str, process: str = "") -> Places:
-    """The places of a run among all that a pipeline's queue has: none yet."""
+def slots_of(pipeline: QueuePipeline, transport: QueueTransport, owner: str, process: str = "") -> RunSlots:
+    """The slots of a run among all that a pipeline's queue has: none yet."""
     queue = transport.resolve(pipeline.input_queue)
-    return Places(transport.receivers, queue, owner, pipeline.max_concurrency, pipeline.lease_seconds, process)
+    return RunSlots(transport.slots, queue, owner, pipeline.max_concurrency, pipeline.lease_seconds, process)
 
 
-class Drain:
+class PipelineRun:
     """Takes and processes batches of one pipeline under one owner."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Drain:
         on_interrupt: Callable[[], None] = lambda: None,
         code_change: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`attempt` is called in threads, up to `slots` at a time, or as many as there are places for it in the queue;
+        """`attempt` is called in threads, up to `slots` at a time, or as many as there are slots for it in the queue;
         the rest is called in the caller's thread.
 
         `judge` knows of messages that wait until others were tried. `hung` counts a failure of a batch whose attempt
@@ -115,16 +115,16 @@ class Drain:
         self._on_attempt = on_attempt
         self._on_interrupt = on_interrupt
         self._code_change = code_change
-        self._places = places_of(pipeline, transport, owner, this_process())
+        self._slots_held = slots_of(pipeline, transport, owner, this_process())
         self._mover = DueMover([(transport, pipeline.input_queue)])
         self._in_work: dict[Future[Attempted], InWork] = {}
         self._search = Search(transport.claims, self._take)
-        self._stopping: Drained | None = None
+        self._stopping: RunEnd | None = None
 
-    def run(self, claims: Sequence[Claim] = ()) -> Drained:
+    def run(self, claims: Sequence[Claim] = ()) -> RunEnd:
         """Process the given claims, then all that there is; every claim is completed or released at the end.
 
-        A run that finds no place in the queue ends at once. After a failure that no message is at fault of nothing more
+        A run that finds no slot in the queue ends at once. After a failure that no message is at fault of nothing more
         is taken; batches in work are finished.
         """
         keep_memory()
@@ -133,7 +133,7 @@ class Drain:
         idle_since = time.monotonic()
         next_look = 0.0
         threads = AttemptThreads(f"{self._pipeline.name} batch")
-        with Heartbeat(self._transport.claims, self._pipeline.lease_seconds, self._places) as heartbeat:
+        with Heartbeat(self._transport.claims, self._pipeline.lease_seconds, self._slots_held) as heartbeat:
             for claim in waiting:
                 heartbeat.hold(claim)
             try:
@@ -142,14 +142,14 @@ class Drain:
                     pause = min(self._pipeline.peek_delay, self._mover.poll())
                     now = time.monotonic()
                     if self._stopping is None and now >= deadline:
-                        self._stop(Drained(f"max_run_seconds ({self._pipeline.max_run_seconds:g} s) are over"))
+                        self._stop(RunEnd(f"max_run_seconds ({self._pipeline.max_run_seconds:g} s) are over"))
                     if self._stopping is None and now >= next_look:
                         self._look_around()
                         next_look = now + LOOK_AROUND_SECONDS
                     self._fill(threads, waiting, heartbeat)
                     if self._stopping is not None:
-                        # The last batch may take long, and nothing more is looked for in the other places.
-                        self._places.keep(len(self._in_work))
+                        # The last batch may take long, and nothing more is looked for in the other slots.
+                        self._slots_held.keep(len(self._in_work))
                     if self._in_work:
                         waiting[:0] = self._finish_some(heartbeat, pause)
                         self._leave_hung(threads)
@@ -160,7 +160,7 @@ class Drain:
                         time.sleep(max(0.0, min(self._not_before - time.monotonic(), pause)))
                         idle_since = time.monotonic()
                     elif time.monotonic() - idle_since >= self._pipeline.linger_seconds:
-                        return Drained("the queue is empty")
+                        return RunEnd("the queue is empty")
                     else:
                         time.sleep(min(pause, LINGER_PEEK_SECONDS))
             except BaseException:
@@ -170,18 +170,18 @@ class Drain:
                 # Also after an interrupt, which is no Exception: whoever comes next need not wait for the lease.
                 in_work = [work.claim for work in self._in_work.values()]
                 self._release([*heartbeat.held, *in_work, *self._left_over()], heartbeat)
-                self._places.release()
+                self._slots_held.release()
                 threads.end()
 
     def _fill(self, threads: AttemptThreads, waiting: list[Claim], heartbeat: Heartbeat) -> None:
         """Put a batch in every free slot, as far as there are batches."""
-        while not self._is_stopping() and time.monotonic() >= self._not_before and self._has_place():
+        while not self._is_stopping() and time.monotonic() >= self._not_before and self._has_slot():
             if self._in_work and any(claim.isolated for claim in waiting):
                 return
             claim = self._next(waiting, heartbeat)
             if claim is None:
-                # One place to look for more in is enough; in the others somebody else may find work.
-                self._places.keep(len(self._in_work) + 1)
+                # One slot to look for more in is enough; in the others somebody else may find work.
+                self._slots_held.keep(len(self._in_work) + 1)
                 return
             # An unreliable batch is gone from the database once it was read: there is no lease to renew.
             if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
@@ -215,30 +215,30 @@ class Drain:
     def _is_stopping(self) -> bool:
         """Whether no further batch is to be begun, for example because another process would do it with newer code."""
         if self._stopping is None and (module := self._code_change()) is not None:
-            self._stop(Drained(f"the code changed: {module}"))
+            self._stop(RunEnd(f"the code changed: {module}"))
         return self._stopping is not None
 
-    def _stop(self, ended: Drained) -> None:
+    def _stop(self, ended: RunEnd) -> None:
         """Take nothing more, and say so at once: others may take what waits while the last batches are finished."""
         self._stopping = ended
-        self._places.end(ended.reason)
+        self._slots_held.end(ended.reason)
 
-    def _has_place(self) -> bool:
-        """Whether one more batch may be in work, only in a place of its own; in one slot while the rate is limited, a
+    def _has_slot(self) -> bool:
+        """Whether one more batch may be in work, only in a slot of its own; in one slot while the rate is limited, a
         batch is tried alone, or a message that succeeds is searched for: each try may be the last.
 
-        Further places are asked for when all are in use, so that a run grows when there is work and another ends.
+        Further slots are asked for when all are in use, so that a run grows when there is work and another ends.
         """
         is_one = self._limit.is_on or self._is_searching() or self._is_isolating()
         slots, at_work = 1 if is_one else self._slots, len(self._in_work)
         if at_work >= slots:
             return False
-        if at_work < self._places.held:
+        if at_work < self._slots_held.held:
             return True
-        places = self._places.take(slots)
-        if not places and not at_work:
-            self._stop(Drained(self._places.refusal()))
-        return at_work < places
+        slots = self._slots_held.take(slots)
+        if not slots and not at_work:
+            self._stop(RunEnd(self._slots_held.refusal()))
+        return at_work < slots
 
     def _take(self) -> Claim | None:
         return take_batch(self._pipeline, self._transport, self._owner, self._slots)
@@ -259,7 +259,7 @@ class Drain:
                     self._not_before = time.monotonic() + self._limit.pause_seconds
                 self._on_attempt(attempted)
                 if attempted.error_for_all is not None and self._stopping is None:
-                    self._stop(Drained(FAILS_FOR_ALL, attempted.error_for_all, claim))
+                    self._stop(RunEnd(FAILS_FOR_ALL, attempted.error_for_all, claim))
             elif isinstance(error, ClaimLostError):
                 logger.warning("%s", error)
                 # Of an NGinn queue, others may have taken some of its messages only: the rest is free for the next.
@@ -267,7 +267,7 @@ class Drain:
             else:
                 self._release([claim], heartbeat)
                 if self._stopping is None or self._stopping.failure is None:
-                    self._stop(Drained("a batch failed", error, claim))
+                    self._stop(RunEnd("a batch failed", error, claim))
         return sorted(again, key=lambda claim: claim.first_row_version)
 
     def _leave_hung(self, threads: AttemptThreads) -> None:
@@ -286,16 +286,16 @@ class Drain:
                 again = InWork(claim, now + HANG_GRACE_SECONDS, hung=True)
                 self._in_work[threads.submit(self._hung, claim)] = again
             if self._stopping is None:
-                self._stop(Drained(f"an attempt did not end in {seconds:g} s; the next run goes on"))
+                self._stop(RunEnd(f"an attempt did not end in {seconds:g} s; the next run goes on"))
 
     def _look_around(self) -> None:
         """What a run does beside its batches: share the rate limit, respect a pause and a request to end."""
         try:
             self._limit.look()
             if self._pipeline.name in self._transport.pauses.list():
-                self._stop(Drained("the pipeline is paused"))
-            elif (reason := self._places.ending()) is not None:
-                self._stop(Drained(reason))
+                self._stop(RunEnd("the pipeline is paused"))
+            elif (reason := self._slots_held.ending()) is not None:
+                self._stop(RunEnd(reason))
         except DatabaseUnavailableError as error:
             # Batches in work find out by themselves, and say what became of them; so does the next claim.
             logger.warning("pipeline %s: whether it is paused or to end is not known: %s", self._pipeline.name, error)

@@ -77,7 +77,7 @@ class RunFigures:
             self.failed += len(report.failed)
             self.expired += report.expired
             self.table_rows += report.table_rows
-            self.attempts = max(self.attempts, report.attempt)
+            self.attempts = max(self.attempts, report.generation)
             self.read_seconds += report.read_seconds
             self.transform_seconds += report.transform_seconds
             self.complete_seconds += report.complete_seconds

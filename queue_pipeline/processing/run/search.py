@@ -62,7 +62,7 @@ class Search:
         """Once a search: take all that was released, and a batch that is new."""
         while not self._has_gathered:
             claim = self._take()
-            self._has_gathered = claim is None or claim.attempt == 1
+            self._has_gathered = claim is None or claim.generation == 1
             if claim is not None:
                 heartbeat.hold(claim)
                 waiting.append(claim)

@@ -25,7 +25,7 @@ class Claim:
     claim_id: str
     queue: str
     owner: str
-    attempt: int
+    generation: int
     messages: int
     bytes: int
     first_row_version: int
@@ -39,7 +39,7 @@ class Claim:
     @property
     def fence(self) -> dict[str, Any]:
         """The values that the claim's row must still have for its holder to act on it."""
-        return {"claim_id": self.claim_id, "owner": self.owner, "attempt": self.attempt}
+        return {"claim_id": self.claim_id, "owner": self.owner, "generation": self.generation}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class ClaimStatus:
     claim_id: str
     queue: str
     owner: str | None
-    attempt: int
+    generation: int
     messages: int
     bytes: int
     lease_seconds: float
@@ -100,14 +100,14 @@ class ClaimStatus:
         """The claim as its holder has it; None once it was released."""
         if self.owner is None:
             return None
-        figures = (self.attempt, self.messages, self.bytes, self.first_row_version)
+        figures = (self.generation, self.messages, self.bytes, self.first_row_version)
         return Claim(self.claim_id, self.queue, self.owner, *figures, failures=self.failures, isolated=self.isolated)
 
 
 def lost(claim: Claim) -> ClaimLostError:
     """The error of a process that acts on a claim which it no longer holds."""
     return ClaimLostError(
-        f"claim {claim.claim_id} of {claim.queue} is no longer held by {claim.owner} at attempt {claim.attempt}: "
+        f"claim {claim.claim_id} of {claim.queue} is no longer held by {claim.owner} at generation {claim.generation}: "
         "its lease ran out and another took it, or it was released; nothing was sent, and its present holder goes on"
     )
 

@@ -157,8 +157,8 @@ class ClaimStore:
 
     def other_size(self, transaction: Transaction, claim: Claim, messages: int) -> QueuePipelineError:
         """Why a claim holds another number of messages than its holder knows of."""
-        known = ((status.claim_id, status.owner, status.attempt) for status in self.list(transaction, claim.queue))
-        if (claim.claim_id, claim.owner, claim.attempt) not in known:
+        known = ((status.claim_id, status.owner, status.generation) for status in self.list(transaction, claim.queue))
+        if (claim.claim_id, claim.owner, claim.generation) not in known:
             return lost(claim)
         return differs(claim, f"{messages:,} messages", f"{claim.messages:,} by its count")
 

@@ -18,7 +18,7 @@ from queue_pipeline.transport.queues import (
     FAILURES_TABLE,
     OUTBOX_TABLE,
     PAUSES_TABLE,
-    RECEIVERS_TABLE,
+    SLOTS_TABLE,
     SUBSCRIPTIONS_TABLE,
     AddressBook,
     QueueTable,
@@ -95,7 +95,7 @@ def steps(
         ("outbox", OUTBOX_TABLE),
         ("pauses", PAUSES_TABLE),
         ("failures", FAILURES_TABLE),
-        ("receivers", RECEIVERS_TABLE),
+        ("slots", SLOTS_TABLE),
         ("subscriptions", SUBSCRIPTIONS_TABLE),
     ]
     for key, name in shared:

@@ -65,7 +65,7 @@ def look(transport: QueueTransport, watched: Sequence[Watched], limits: Limits) 
     """Look at queues, at the first message of each only: to count a long queue takes longer than a probe may."""
     reader = StatusReader(transport.database, transport.book, transport.nginn)
     pauses, failing, claims = transport.pauses.list(), transport.failures.list(), transport.claims.list()
-    receivers = transport.receivers.list()
+    receivers = transport.slots.list()
     findings = [
         HealthFinding(
             "paused", pause.name, f"{pause.name} is paused by {pause.by} for {pause.since_seconds:.0f} s", False

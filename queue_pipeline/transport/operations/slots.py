@@ -1,7 +1,7 @@
-"""Receivers at work: a queue has places, one for each batch in work, counted in the database for all machines.
+"""Slots: a queue has one for each batch in work, counted in the database for all machines.
 
-A place is a row in `QueueReceivers` under a lease on the database's clock. Places are taken by one owner at a time (see
-`operations.slot_gate`) who counts the rows that are there, so that there are never more than the queue has places.
+A slot is a row in `QueueSlots` under a lease on the database's clock. Slots are taken by one owner at a time (see
+`operations.slot_gate`) who counts the rows that are there, so that there are never more than the queue has slots.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError
-from queue_pipeline.transport.queues import RECEIVERS_TABLE, AddressBook, QueueTable
+from queue_pipeline.transport.queues import SLOTS_TABLE, AddressBook, QueueTable
 
 TRIES = 5
 LONGEST_REASON = 400
 ASK_AGAIN_SECONDS = 1.0
-"""How long an owner that got fewer places than it wanted waits before it asks again."""
+"""How long an owner that got fewer slots than it wanted waits before it asks again."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
-    """An owner at work on a queue: how many places it has, and for how much longer unless it renews them."""
+class SlotHolder:
+    """An owner at work on a queue: how many slots it has, and for how much longer unless it renews them."""
 
     queue: str
     owner: str
-    places: int
+    slots: int
     lease_seconds: float
     since_seconds: float
-    """How long ago it took the first of these places."""
+    """How long ago it took the first of these slots."""
     ending: str | None = None
     """Why it takes no further batch; None while it does."""
     process: str = ""
@@ -49,7 +49,7 @@ class Receiver:
         return "yes" if self.ending is None else f"no: {self.ending}"
 
 
-class Receivers:
+class Slots:
     """Take, renew, release and list."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:
@@ -59,10 +59,10 @@ class Receivers:
     def take(
         self, queue: QueueTable, owner: str, wanted: int, most: int, lease_seconds: float, process: str = ""
     ) -> int:
-        """Occupy places until the owner has `wanted` of them, or all owners together have `most`.
+        """Occupy slots until the owner has `wanted` of them, or all owners together have `most`.
 
         Returns how many the owner has now: those that it had before are renewed, and kept also if they are more.
-        A `process` is named by an owner that keeps its places no longer than that process lives.
+        A `process` is named by an owner that keeps its slots no longer than that process lives.
         """
         check_owner(queue.canonical, owner)
         check_lease(queue.canonical, lease_seconds)
@@ -78,9 +78,9 @@ class Receivers:
                 transaction.execute(self._statement("slot_renew"), **renewal)
             # Those above `most` count too: they were taken when more were allowed, and are at work.
             more = max(0, min(wanted - had, most - len(occupied)))
-            free = (place for place in itertools.count(1) if place not in occupied)
-            for place in itertools.islice(free, more):
-                values = {"queue": address, "place": place, "owner": owner, "lease": lease, "process": process}
+            free = (slot for slot in itertools.count(1) if slot not in occupied)
+            for slot in itertools.islice(free, more):
+                values = {"queue": address, "slot": slot, "owner": owner, "lease": lease, "process": process}
                 transaction.execute(self._statement("slot_take"), **values)
             return had + more
 
@@ -94,7 +94,7 @@ class Receivers:
         raise AssertionError("unreachable")
 
     def renew(self, queue: QueueTable, owner: str, lease_seconds: float, process: str = "") -> int:
-        """Hold an owner's places for longer; returns how many it still has."""
+        """Hold an owner's slots for longer; returns how many it still has."""
         check_lease(queue.canonical, lease_seconds)
         lease = round(lease_seconds * 1000)
         return self._count("slot_renew", lease=lease, queue=queue.canonical, owner=owner, process=process)
@@ -104,35 +104,35 @@ class Receivers:
         self._count("slot_end", queue=queue.canonical, owner=owner, reason=reason[:LONGEST_REASON])
 
     def release(self, queue: QueueTable, owner: str, keep: int = 0) -> None:
-        """Give back an owner's places, all but `keep`."""
+        """Give back an owner's slots, all but `keep`."""
         self._count("slot_release", queue=queue.canonical, owner=owner, keep=keep)
 
     def release_owner(self, owner: str) -> int:
-        """Give back every place that an owner still has, in all queues, after its run ended; returns how many."""
+        """Give back every slot that an owner still has, in all queues, after its run ended; returns how many."""
         return self._count("slot_release_owner", owner=owner)
 
     def held(self, queue: QueueTable) -> dict[str, int]:
-        """How many places of a queue each owner has."""
-        return {receiver.owner: receiver.places for receiver in self.list(queue)}
+        """How many slots of a queue each owner has."""
+        return {holder.owner: holder.slots for holder in self.list(queue)}
 
-    def list(self, queue: QueueTable | None = None, *, expired: bool = False) -> list[Receiver]:
+    def list(self, queue: QueueTable | None = None, *, expired: bool = False) -> list[SlotHolder]:
         """Every owner at work on a queue, or on all; with `expired` also those whose lease ran out, as long as no other
-        took their places.
+        took their slots.
         """
         address = queue.canonical if queue else ""
         command = self._statement("slot_list")
         rows = self._database.run(lambda own: own.rows(command, queue=address, expired=int(expired)), write=False)
         return [
-            Receiver(address, owner, places, lease / 1000, max(0.0, since / 1000), ending, process)
-            for address, owner, places, lease, since, ending, process in rows
+            SlotHolder(address, owner, slots, lease / 1000, max(0.0, since / 1000), ending, process)
+            for address, owner, slots, lease, since, ending, process in rows
         ]
 
-    def at_work_on(self, addresses: Collection[str]) -> Sequence[Receiver]:
+    def at_work_on(self, addresses: Collection[str]) -> Sequence[SlotHolder]:
         """Every owner at work on one of these queues, for an account of what was done already: none if it fails."""
         try:
-            return [receiver for receiver in self.list() if receiver.queue in addresses]
+            return [holder for holder in self.list() if holder.queue in addresses]
         except QueuePipelineError as error:
-            logger.warning("which receivers are at work is not known: %s", error)
+            logger.warning("which holders are at work is not known: %s", error)
             return []
 
     def _count(self, name: str, **values: object) -> int:
@@ -140,16 +140,16 @@ class Receivers:
         return self._database.run(lambda own: own.count(command, **values))
 
     def _statement(self, name: str) -> Command:
-        return self._database.dialect.statement(f"operations.{name}", receivers=self._book.own(RECEIVERS_TABLE))
+        return self._database.dialect.statement(f"operations.{name}", slots=self._book.own(SLOTS_TABLE))
 
 
-class Places:
-    """The places of one owner on one queue, as its process knows them; safe to use from several threads."""
+class RunSlots:
+    """The slots of one owner on one queue, as its process knows them; safe to use from several threads."""
 
     def __init__(
-        self, receivers: Receivers, queue: QueueTable, owner: str, most: int, lease_seconds: float, process: str = ""
+        self, holders: Slots, queue: QueueTable, owner: str, most: int, lease_seconds: float, process: str = ""
     ) -> None:
-        self._receivers = receivers
+        self._slots = holders
         self._queue = queue
         self._owner = owner
         self._most = most
@@ -166,7 +166,7 @@ class Places:
         return self._held if time.monotonic() < self._until else 0
 
     def take(self, wanted: int) -> int:
-        """Have `wanted` places, or all that are free; returns how many it has. A refusal is not questioned at once."""
+        """Have `wanted` slots, or all that are free; returns how many it has. A refusal is not questioned at once."""
         with self._lock:
             held, now = self.held, time.monotonic()
             if held >= wanted or (held and now < self._ask_at):
@@ -175,11 +175,11 @@ class Places:
             self._ask_at = now + ASK_AGAIN_SECONDS if self._held < wanted else 0.0
             return self._held
 
-    def keep(self, places: int) -> None:
-        """Give back all but `places`."""
+    def keep(self, slots: int) -> None:
+        """Give back all but `slots`."""
         with self._lock:
-            if self._held > places:
-                self._give_back(places)
+            if self._held > slots:
+                self._give_back(slots)
 
     def release(self) -> None:
         """Give back all, also those of which it never heard whether it got them: the database may have gone away."""
@@ -187,18 +187,18 @@ class Places:
             self._give_back(0)
 
     def end(self, reason: str) -> None:
-        """Tell others that no further batch is taken in these places, and why."""
+        """Tell others that no further batch is taken in these slots, and why."""
         with self._lock:
             if not self._held:
                 return
             try:
-                self._receivers.end(self._queue, self._owner, reason)
+                self._slots.end(self._queue, self._owner, reason)
             except QueuePipelineError as error:
-                logger.warning("it could not be noted on the places of %s that they end: %s", self._queue, error)
+                logger.warning("it could not be noted on the slots of %s that they end: %s", self._queue, error)
 
     def ending(self) -> str | None:
         """Why no further batch is to be taken, as this owner or another process noted; None if neither did."""
-        found = (one.ending for one in self._receivers.list(self._queue) if one.owner == self._owner)
+        found = (one.ending for one in self._slots.list(self._queue) if one.owner == self._owner)
         return next(found, None)
 
     def renew(self) -> None:
@@ -207,28 +207,28 @@ class Places:
             if not self._held:
                 return
             now, before = time.monotonic(), self._held
-            held = self._receivers.renew(self._queue, self._owner, self._lease, self._process)
+            held = self._slots.renew(self._queue, self._owner, self._lease, self._process)
             self._note(held if held == before else self._take(before), now)
             if self._held < before:
                 logger.warning(
-                    "%d of %d places of %s were lost: their lease ran out", before - self._held, before, self._queue
+                    "%d of %d slots of %s were lost: their lease ran out", before - self._held, before, self._queue
                 )
 
     def refusal(self) -> str:
-        """Why there was no place, in words for a person."""
-        owners = ", ".join(f"{owner} ({places})" for owner, places in self._receivers.held(self._queue).items())
-        which = "the only place" if self._most == 1 else f"all {self._most} places"
+        """Why there was no slot, in words for a person."""
+        owners = ", ".join(f"{owner} ({slots})" for owner, slots in self._slots.held(self._queue).items())
+        which = "the only slot" if self._most == 1 else f"all {self._most} slots"
         return f"{which} of {self._queue} {'is' if self._most == 1 else 'are'} taken by {owners or 'others'}"
 
     def _take(self, wanted: int) -> int:
-        return self._receivers.take(self._queue, self._owner, wanted, self._most, self._lease, self._process)
+        return self._slots.take(self._queue, self._owner, wanted, self._most, self._lease, self._process)
 
     def _give_back(self, keep: int) -> None:
         self._held = keep
         try:
-            self._receivers.release(self._queue, self._owner, keep)
+            self._slots.release(self._queue, self._owner, keep)
         except QueuePipelineError as error:
-            logger.warning("places of %s could not be given back and wait for their lease: %s", self._queue, error)
+            logger.warning("slots of %s could not be given back and wait for their lease: %s", self._queue, error)
 
     def _note(self, held: int, asked_at: float) -> None:
         # Counted from before the question, so that the lease is never believed to last longer than it does.

@@ -36,7 +36,7 @@ def test_an_empty_queue_has_nothing_to_claim(bus, claims):
 def test_a_claim_is_bounded_by_messages(bus):
     bus.send(5)
     claim = bus.transport.claim(ORDERS, "me", 3)
-    assert (claim.messages, claim.queue, claim.attempt) == (3, ORDERS, 1)
+    assert (claim.messages, claim.queue, claim.generation) == (3, ORDERS, 1)
     assert numbers(bus, claim) == [0, 1, 2]
     assert bus.subqueues() == "RRRII"
 
@@ -177,7 +177,7 @@ def test_an_expired_claim_is_taken_over_at_the_next_attempt(bus, claims):
     first = bus.transport.claim(ORDERS, "me", 10)
     bus.end_leases()
     second = bus.transport.claim(ORDERS, "other", 10, lease_seconds=500)
-    assert (second.claim_id, second.attempt, second.owner) == (first.claim_id, 2, "other")
+    assert (second.claim_id, second.generation, second.owner) == (first.claim_id, 2, "other")
     assert numbers(bus, second) == [0, 1]
     assert seconds_left(bus) == pytest.approx(500, abs=5)
     with pytest.raises(ClaimLostError):
@@ -204,7 +204,7 @@ def test_what_a_peer_took_is_forgotten_when_a_claim_is_taken_over(bus):
     bus.execute(f"UPDATE {bus.table(ORDERS)} SET subqueue = 'R' WHERE id = 1")
     claim = bus.transport.claim(ORDERS, "other", 10)
     assert numbers(bus, claim) == [0]
-    assert (claim.messages, claim.attempt) == (1, 2)
+    assert (claim.messages, claim.generation) == (1, 2)
     assert numbers(bus, bus.transport.claim(ORDERS, "other", 10)) == [2]
 
 
@@ -213,7 +213,7 @@ def test_an_adopted_claim_forgets_what_is_no_longer_its_own(bus, claims):
     claim = bus.transport.claim(ORDERS, "me", 10)
     bus.execute(f"UPDATE {bus.table(ORDERS)} SET subqueue = 'X' WHERE id = 1")
     adopted = claims.adopt(claim, "heir")
-    assert (adopted.messages, adopted.attempt, numbers(bus, adopted)) == (1, 2, [1])
+    assert (adopted.messages, adopted.generation, numbers(bus, adopted)) == (1, 2, [1])
     claims.complete(adopted, read=None)
     assert bus.subqueues() == "XX"
 
@@ -230,7 +230,7 @@ def test_a_released_claim_is_taken_over_at_once(bus, claims):
     bus.send(2)
     claims.release(bus.transport.claim(ORDERS, "me", 10))
     again = bus.transport.claim(ORDERS, "other", 10)
-    assert (again.attempt, numbers(bus, again)) == (2, [0, 1])
+    assert (again.generation, numbers(bus, again)) == (2, [0, 1])
     assert bus.subqueues() == "RR"
 
 

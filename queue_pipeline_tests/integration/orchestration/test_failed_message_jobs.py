@@ -120,8 +120,8 @@ def test_no_pipeline_can_have_the_name_of_a_job_or_op(name):
 def test_a_retry_lists_which_runs_may_take_the_messages(backend, failed, instance):
     orders = failed.resolve("orders")
     for owner in ("run old", "run new"):
-        failed.receivers.take(orders, owner, 1, 2, 300)
-    failed.receivers.end(orders, "run old", "other code is deployed")
+        failed.slots.take(orders, owner, 1, 2, 300)
+    failed.slots.end(orders, "run old", "other code is deployed")
     receivers = execute(backend, instance, "retry_errors", ids=["a"])["receivers"]
     assert [(each["owner"], each["queue"], each["may_take_them"]) for each in receivers] == [
         ("run new", orders.canonical, "yes"),

@@ -117,7 +117,7 @@ def test_a_run_that_works_holds_a_slot(command, queues, instance):
     )
     instance.add_run(run)
     assert run_id in problems(command("health", "--json"))["runs"]
-    queues.receivers.take(queues.resolve("orders"), names.owner(run_id), 1, 1, 60)
+    queues.slots.take(queues.resolve("orders"), names.owner(run_id), 1, 1, 60)
     assert problems(command("health", "--json")) == {}
 
 

@@ -61,24 +61,24 @@ def start_run(instance, transport, code=None, places=1, status=STATUS.STARTED, s
     job = dg.job(name="orders_pipeline")(lambda: None)
     run = instance.create_run_for_job(job, run_id=str(uuid.uuid4()), status=status, tags=tags)
     if places:
-        transport.receivers.take(transport.resolve("orders"), names.owner(run.run_id), places, 64, 300)
+        transport.slots.take(transport.resolve("orders"), names.owner(run.run_id), places, 64, 300)
     return run
 
 
 def ending(transport):
-    return {names.run_of(one.owner): one.ending for one in transport.receivers.list()}
+    return {names.run_of(one.owner): one.ending for one in transport.slots.list()}
 
 
 def receivers(queues, instance, code):
     world = surroundings(queues, instance, code)
     world.paused()
-    return world.runs(pipelines.declare(max_concurrency=4)).receivers
+    return world.runs(pipelines.declare(max_concurrency=4)).slots
 
 
 def test_a_run_of_other_code_is_asked_to_end_and_others_are_not(queues, instance, look, code):
     old = start_run(instance, queues, "old")
     new, by_hand = start_run(instance, queues, code.fingerprint), start_run(instance, queues)
-    queues.receivers.take(queues.resolve("orders"), "run of another Dagster", 1, 64, 300)
+    queues.slots.take(queues.resolve("orders"), "run of another Dagster", 1, 64, 300)
     look()
     assert ending(queues) == {
         old.run_id: "other code is deployed",
@@ -119,7 +119,7 @@ def test_a_preview_ends_nothing(sqlite, instance, monkeypatch):
 def test_a_run_that_ends_counts_with_the_batches_that_it_finishes_only(queues, instance, code):
     run = start_run(instance, queues, "old", places=1, slots=3)
     assert receivers(queues, instance, code) == 3
-    queues.receivers.end(queues.resolve("orders"), names.owner(run.run_id), "the code changed: shop.prices")
+    queues.slots.end(queues.resolve("orders"), names.owner(run.run_id), "the code changed: shop.prices")
     assert receivers(queues, instance, code) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_new_run_is_requested_while_one_of_old_code_finishes_its_last_batch(ba
     queues.send("orders", [new_message("1")])
     run = start_run(instance, queues, places=1)
     assert skip_reason(ticked(backend, instance)) == "orders: 1 messages wait, 2 receivers at work"
-    queues.receivers.end(queues.resolve("orders"), names.owner(run.run_id), "the code changed: shop.prices")
+    queues.slots.end(queues.resolve("orders"), names.owner(run.run_id), "the code changed: shop.prices")
     (request,) = ticked(backend, instance).run_requests
     assert request.tags[names.SLOTS_TAG] == "1", "the other of the two places"
 
@@ -188,7 +188,7 @@ def test_a_run_whose_code_changed_while_it_started_takes_nothing(backend, queues
     assert [event.step_key for event in result.all_events if event.is_step_skipped] == ["orders.process_orders"]
     logged = " ".join(record.user_message for record in instance.all_logs(result.run_id))
     assert f"the code changed while this run started: {prices.stem}; the next run has the new one" in logged
-    assert (queues.peek("orders"), queues.claims.list(), queues.receivers.list()) == (1, [], [])
+    assert (queues.peek("orders"), queues.claims.list(), queues.slots.list()) == (1, [], [])
 
 
 def test_a_run_that_may_have_loaded_old_code_does_its_first_batch_and_ends(postgresql, instance, code, warm):

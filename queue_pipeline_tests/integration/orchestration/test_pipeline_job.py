@@ -124,7 +124,7 @@ def test_wrong_columns_fail_the_run_by_name_and_release_the_batch(backend, queue
     assert "boddy" in told
     assert "its messages are released and will be processed again" in told
     (claim,) = queues.claims.list()
-    assert (claim.owner, claim.attempt, claim.messages) == (None, 1, 3)
+    assert (claim.owner, claim.generation, claim.messages) == (None, 1, 3)
     assert queues.peek("billing") == 0
     again = execute(pipelines.declare(), pipelines.resources(backend, warm), instance)
     assert again.success

@@ -104,18 +104,18 @@ def test_a_run_that_finds_no_place_gives_back_what_it_took_over(backend, queues,
     assert not succeeded
     broken.unlink()
     orders = queues.resolve("orders")
-    assert queues.receivers.take(orders, "run elsewhere", 2, 2, 300) == 2
+    assert queues.slots.take(orders, "run elsewhere", 2, 2, 300) == 2
     second, succeeded = execute(instance, job_for(backend), failed=first)
     assert succeeded
     assert (bodies(queues), queues.peek("orders")) == ([], 2)
     assert [(claim.owner, claim.messages) for claim in queues.claims.list()] == [(None, 4), (None, 4)]
     told = " ".join(record.user_message for record in instance.all_logs(second))
     assert f"done: all 2 places of {orders} are taken by run elsewhere (2)" in told
-    queues.receivers.release_owner("run elsewhere")
+    queues.slots.release_owner("run elsewhere")
     _, succeeded = execute(instance, job_for(backend), failed=first)
     assert succeeded
     assert bodies(queues) == sorted(f"done {n}" for n in range(10))
-    assert queues.receivers.list() == []
+    assert queues.slots.list() == []
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_a_launched_run_that_holds_nothing_for_too_long_is_over(queues, instance
 @LAUNCHED_RUNS
 def test_a_run_that_holds_a_slot_or_a_batch_works(backend, queues, instance, keep, status):
     with_slot, with_batch = (hold(queues, add_run(instance, status)) for _ in range(2))
-    queues.receivers.release_owner(with_batch)
+    queues.slots.release_owner(with_batch)
     queues.claims.release_owner(with_slot)
     keep(600)
     assert holders(queues) == ({with_slot}, {with_batch})
@@ -76,7 +76,7 @@ def test_time_without_a_slot_counts_anew_after_a_change_and_after_a_gap(queues, 
     keep(50)
     owner = hold(queues, run)
     keep(LOOK_SECONDS)
-    queues.receivers.release_owner(owner)
+    queues.slots.release_owner(owner)
     queues.claims.release_owner(owner)
     keep(50)
     clock.seconds += 3600
@@ -106,10 +106,10 @@ def test_a_run_whose_process_is_gone_is_over_at_once_also_after_its_lease(backen
     gone, elsewhere = add_run(instance, STATUS.STARTED), add_run(instance, STATUS.STARTED)
     for owner in [hold(queues, gone, dead), hold(queues, elsewhere)]:
         end_leases(backend, queues, owner)
-    assert queues.receivers.list() == []
+    assert queues.slots.list() == []
     keep(LOOK_SECONDS)
     assert [status_of(instance, run) for run in (gone, elsewhere)] == [STATUS.FAILURE, STATUS.STARTED]
-    assert [slot.owner for slot in queues.receivers.list(expired=True)] == [names.owner(elsewhere.run_id)]
+    assert [slot.owner for slot in queues.slots.list(expired=True)] == [names.owner(elsewhere.run_id)]
 
 
 def test_a_run_whose_code_server_was_replaced_may_hold_nothing_for_a_shorter_time(sqlite, tmp_path, clock):
@@ -162,7 +162,7 @@ def test_no_run_ends_while_none_is_queued(queues, instance, keep, monkeypatch):
 
 def ending(queues, keep):
     keep(LOOK_SECONDS)
-    return {one.owner: one.ending for one in queues.receivers.list() if one.ending is not None}
+    return {one.owner: one.ending for one in queues.slots.list() if one.ending is not None}
 
 
 def test_the_runs_of_a_code_server_that_stops_take_no_further_batch(queues, instance):
@@ -170,7 +170,7 @@ def test_the_runs_of_a_code_server_that_stops_take_no_further_batch(queues, inst
     hold(queues, own)
     hold(queues, other)
     end_runs(Deployment(instance, queues), [own.run_id], "the code server stops")
-    assert {one.owner: one.ending for one in queues.receivers.list()} == {
+    assert {one.owner: one.ending for one in queues.slots.list()} == {
         names.owner(own.run_id): "the code server stops",
         names.owner(other.run_id): None,
     }

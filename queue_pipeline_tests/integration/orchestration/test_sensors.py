@@ -12,9 +12,9 @@ from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.watch import queue_observations
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.watch import queue_observations
 from queue_pipeline.orchestration.watch.surroundings import IN_FLIGHT
 from queue_pipeline.orchestration.watch.watched_pipelines import pipelines_of
 from queue_pipeline.transport import new_message
@@ -146,7 +146,7 @@ def test_no_run_is_requested_while_as_many_are_in_flight_as_are_allowed(sqlite, 
 
 
 def occupy(transport, owner, places, most=4):
-    assert transport.receivers.take(transport.resolve("orders"), owner, places, most, 300) == places
+    assert transport.slots.take(transport.resolve("orders"), owner, places, most, 300) == places
 
 
 def test_what_other_machines_have_in_work_is_counted_and_told(backend, queues, instance):
@@ -155,9 +155,9 @@ def test_what_other_machines_have_in_work_is_counted_and_told(backend, queues, i
     result = peek(backend, instance)
     assert requested(result) == []
     assert skip_reason(result) == "orders: 5 messages wait, 2 receivers at work, 2 of them on other machines"
-    queues.receivers.release(queues.resolve("orders"), "run elsewhere", keep=1)
+    queues.slots.release(queues.resolve("orders"), "run elsewhere", keep=1)
     assert [tags[names.SLOTS_TAG] for _, tags in requested(peek(backend, instance))] == ["1"]
-    queues.receivers.release_owner("run elsewhere")
+    queues.slots.release_owner("run elsewhere")
     assert [tags[names.SLOTS_TAG] for _, tags in requested(peek(backend, instance))] == ["2"]
 
 

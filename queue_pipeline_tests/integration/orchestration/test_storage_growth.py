@@ -14,9 +14,9 @@ import dagster as dg
 import pytest
 
 from queue_pipeline.orchestration import sensors
-from queue_pipeline.orchestration.watch import queue_observations
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.run_log import SUMMARY_SECONDS
+from queue_pipeline.orchestration.watch import queue_observations
 from queue_pipeline.orchestration.watch.upkeep import Upkeep
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support import pipelines

@@ -52,7 +52,7 @@ def test_a_terminated_run_whose_transform_never_returns_ends_and_releases_its_me
         process.kill()
         process.wait()
     assert [status.owner for status in queues.claims.list()] == [None]
-    assert queues.receivers.list() == []
+    assert queues.slots.list() == []
     assert (queues.peek("billing"), queues.peek("error")) == (0, 0)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.transport import QueueTransport
@@ -38,7 +38,7 @@ def run(transport, spark, pipeline):
     sessions, attempts = AttemptSessions(lambda: spark), []
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
-    drain = Drain(
+    drain = PipelineRun(
         pipeline, transport, "run 1", recovery.attempt,
         judge=recovery.judge, slots=pipeline.slots, limit=recovery.limit, on_attempt=attempts.append,
     )  # fmt: skip

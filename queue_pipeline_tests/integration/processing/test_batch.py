@@ -87,7 +87,7 @@ def test_in_every_mode_a_batch_that_succeeds_is_received_once_and_sent_once(tran
     for mode in MODES:
         fill(transport, 3)
         report = process(transport, spark, declare(transaction_mode=mode))
-        assert (report.messages, report.sent, report.failed, report.attempt) == (3, 3, [], 1)
+        assert (report.messages, report.sent, report.failed, report.generation) == (3, 3, [], 1)
         assert numbers(transport, "billing") == [0, 1, 2]
         assert (transport.peek("orders"), transport.claims.list()) == (0, [])
         with transport.receive("billing", 100):
@@ -319,7 +319,7 @@ def test_a_batch_that_is_processed_again_sends_the_same_ids(transport, spark):
     pipeline = declare(transaction_mode="receive_only")
     transport.claims.release(claim)
     claim = transport.claim("orders", "me", 100)
-    assert claim.attempt == 2
+    assert claim.generation == 2
 
     def adopt_meanwhile(messages):
         transport.claims.adopt(claim, "me again")
@@ -330,7 +330,7 @@ def test_a_batch_that_is_processed_again_sends_the_same_ids(transport, spark):
     transport.claims.release_owner("me again")
     expected = list(result_ids([shown.id for shown in claimed], "orders", "billing", [0, 0, 0]))
     report = process(transport, spark, pipeline)
-    assert report.attempt >= 3
+    assert report.generation >= 3
     ids = [shown.headers[wire.MESSAGE_ID] for shown in transport.show("billing", 100)]
     # The driver wrote ghosts at the first attempt; what executors stage is sent with the completion.
     assert sorted(ids) == sorted(expected * (2 if pipeline.travel == "driver" else 1))

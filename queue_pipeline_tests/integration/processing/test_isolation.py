@@ -6,7 +6,7 @@ import pytest
 
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.processing.errors import EverythingFailsError, SparkLostError
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline_tests.support.elapsed import end_leases
@@ -52,7 +52,7 @@ def run_on(transport, spark, pipeline=None, owner="run 1"):
     pipeline, spark.transformer.is_there = pipeline or declare(), True
     prove(transport)
     recovery = Recovery(pipeline, transport, spark.transformer, proof=THIS_CODE, spark=spark)
-    return Drain(
+    return PipelineRun(
         pipeline, transport, owner, recovery.attempt,
         slots=pipeline.slots, judge=recovery.judge, limit=recovery.limit,
     ).run()  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.processing.spark.own_server import OwnServer
@@ -50,7 +50,7 @@ def run(transport, shared, transform):
     transformer = SparkTransformer(pipeline, AttemptSessions(spark.session, pipeline.batch_seconds))
     recovery = Recovery(pipeline, transport, transformer, proof=THIS_CODE, spark=spark)
     try:
-        return Drain(
+        return PipelineRun(
             pipeline, transport, "run 1", recovery.attempt, slots=2, judge=recovery.judge, limit=recovery.limit
         ).run()  # fmt: skip
     finally:

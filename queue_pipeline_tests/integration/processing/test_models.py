@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.transport import headers as wire
@@ -106,7 +106,7 @@ def run(transport, spark, travel, model, seen=None):
     sessions, attempts = AttemptSessions(lambda: spark), []
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
-    ended = Drain(
+    ended = PipelineRun(
         pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=2, on_attempt=attempts.append
     ).run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)

@@ -16,7 +16,7 @@ from queue_pipeline.processing.declaration.outcomes import Append, Merge, Result
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.results.result_ids import result_ids
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.transport import headers as wire
@@ -78,7 +78,7 @@ def run(transport, spark, pipeline=None, owner="run 1"):
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors, proof=THIS_CODE)
     attempts = []
-    ended = Drain(
+    ended = PipelineRun(
         pipeline,
         transport,
         owner,

@@ -56,7 +56,7 @@ def test_a_claim_that_changed_after_it_was_read_is_not_completed(backend, transp
         work(transport, spark, way, claim, transform)
     assert transport.peek("billing") == 0
     (left,) = transport.claims.list()
-    assert (left.claim_id, left.owner, left.attempt) == (claim.claim_id, "me", 1)
+    assert (left.claim_id, left.owner, left.generation) == (claim.claim_id, "me", 1)
 
 
 def test_an_unreliable_batch_ends_its_claim_only_if_it_read_all_of_it(backend, transport, spark):

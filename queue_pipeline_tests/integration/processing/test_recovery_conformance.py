@@ -6,7 +6,7 @@ import pytest
 
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
@@ -132,7 +132,7 @@ def test_a_run_that_is_stopped_finishes_the_recovery_that_it_is_at(transport, mo
         return give_up(*arguments)
 
     monkeypatch.setattr(recovery.processor, "give_up", slow)
-    ended = Drain(
+    ended = PipelineRun(
         pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit
     ).run()
     assert ended.reason == "the pipeline is paused"
@@ -166,7 +166,7 @@ def test_a_run_that_is_terminated_leaves_the_recovery_that_it_is_at_without_effe
         raise Terminated
 
     monkeypatch.setattr(recovery.processor, "give_up", slow)
-    running = Drain(
+    running = PipelineRun(
         pipeline, transport, "run 1", recovery.attempt,
         judge=recovery.judge, slots=2, limit=recovery.limit, on_attempt=terminate, on_interrupt=recovery.stop,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.plain_transformer import PlainTransformer, Poisoned, poisoned_by
@@ -32,7 +32,7 @@ def test_failures_are_counted_where_another_process_finds_them(transport):
     )
     transport.claims.release(failed)
     other = transport.claim("orders", "another", 10)
-    assert (other.failures, other.attempt) == (2, 2)
+    assert (other.failures, other.generation) == (2, 2)
     with pytest.raises(ClaimLostError):
         transport.claims.fail(claim, "too late")
     transport.claims.complete(other, read=None)
@@ -110,7 +110,7 @@ def test_a_pipeline_that_fails_is_limited_and_counts_in_the_database(transport):
     pipeline = declare(recoverability=policy)
     prove(transport)
     recovery, limited = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"0")), proof=THIS_CODE), []
-    Drain(
+    PipelineRun(
         pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit,
         on_attempt=lambda _: limited.append(recovery.limit.is_on),
     ).run()  # fmt: skip
@@ -142,7 +142,9 @@ def test_a_limited_pipeline_works_on_one_batch_at_a_time_until_one_succeeds(tran
             work(messages)
 
     recovery = Recovery(pipeline, transport, PlainTransformer(tolerant))
-    Drain(pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=3, limit=recovery.limit).run()
+    PipelineRun(
+        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=3, limit=recovery.limit
+    ).run()
     assert seen == [1]
     assert bodies(transport, "billing") == list(range(7))
     assert not recovery.limit.is_on

@@ -12,7 +12,7 @@ from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.outcomes import each, fail, reply, send
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.transport import InstallOptions, QueueAddress, QueueTransport, new_message
@@ -54,7 +54,9 @@ def declare(travel="driver", **options):
 def run(transport, spark, pipeline):
     executors = Executors(pipeline, transport, AttemptSessions(lambda: spark))
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, AttemptSessions(lambda: spark)), executors)
-    drain = Drain(pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit)
+    drain = PipelineRun(
+        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit
+    )
     ended = drain.run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
 

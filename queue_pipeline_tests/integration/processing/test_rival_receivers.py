@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Recoverability
-from queue_pipeline.processing.run.pipeline_run import Drain
+from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport.errors import ClaimLostError, TransientDatabaseError
@@ -43,7 +43,7 @@ def work_off(transport, owner, policy):
         if is_done(transport):
             return
         recovery = Recovery(pipeline, transport, PlainTransformer(away_after(number % 3)))
-        Drain(
+        PipelineRun(
             pipeline,
             transport,
             f"{owner} {number}",

@@ -229,14 +229,14 @@ def echo(messages):
 def run_by_spark(transport, spark, pipeline):
     from queue_pipeline.processing.batch.executors import Executors
     from queue_pipeline.processing.batch.transformer import SparkTransformer
-    from queue_pipeline.processing.run.pipeline_run import Drain
+    from queue_pipeline.processing.run.pipeline_run import PipelineRun
     from queue_pipeline.processing.run.recovery import Recovery
     from queue_pipeline.processing.spark.internals import AttemptSessions
 
     sessions = AttemptSessions(lambda: spark)
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
-    return Drain(
+    return PipelineRun(
         pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit
     ).run()
 

@@ -129,7 +129,7 @@ def test_a_message_that_waits_is_answered_at_once():
     outcome = world.tick(pipeline())
     assert [(start.pipeline.name, start.slots, start.waiting) for start in outcome.starts] == [("orders", 2, 5)]
     assert world.slept == []
-    assert outcome.said == ("orders: 5 messages wait, 0 receivers at work",)
+    assert outcome.said == ("orders: 5 messages wait, 0 slots at work",)
 
 
 def test_a_tick_returns_the_moment_something_waits():
@@ -378,24 +378,24 @@ def test_a_full_house_starts_nothing_and_says_who_is_at_work():
     world = World(waiting={"orders": 1_000}, working={"orders": Runs(2)}, capped=True)
     outcome = world.tick(pipeline(), budget=3)
     assert outcome.starts == ()
-    assert outcome.said == ("orders: 1,000 or more messages wait, 2 receivers at work",)
+    assert outcome.said == ("orders: 1,000 or more messages wait, 2 slots at work",)
 
 
 def test_receivers_on_other_machines_count_and_are_told():
     world = World(waiting={"orders": 1_000}, working={"orders": Runs(2, elsewhere=2)})
     outcome = world.tick(pipeline(), budget=3)
     assert outcome.starts == ()
-    assert outcome.said == ("orders: 1,000 messages wait, 2 receivers at work, 2 of them on other machines",)
+    assert outcome.said == ("orders: 1,000 messages wait, 2 slots at work, 2 of them on other machines",)
     world.working["orders"] = Runs(1, elsewhere=1)
     outcome = world.tick(pipeline())
     assert [start.slots for start in outcome.starts] == [1]
-    assert outcome.said == ("orders: 1,000 messages wait, 1 receivers at work, 1 of them on other machines",)
+    assert outcome.said == ("orders: 1,000 messages wait, 1 slots at work, 1 of them on other machines",)
 
 
-@pytest.mark.parametrize(("receivers", "elsewhere", "starts"), [(0, 0, 0), (1, 1, 0), (2, 1, 1), (1, 0, 1)])
-def test_work_on_other_machines_does_not_shorten_the_wait_after_runs_that_failed_here(receivers, elsewhere, starts):
+@pytest.mark.parametrize(("slots", "elsewhere", "starts"), [(0, 0, 0), (1, 1, 0), (2, 1, 1), (1, 0, 1)])
+def test_work_on_other_machines_does_not_shorten_the_wait_after_runs_that_failed_here(slots, elsewhere, starts):
     world = World(waiting={"orders": 5})
-    world.working["orders"] = Runs(receivers, 4, world.time, elsewhere=elsewhere)
+    world.working["orders"] = Runs(slots, 4, world.time, elsewhere=elsewhere)
     outcome = world.tick(pipeline(max_concurrency=4), budget=2)
     assert len(outcome.starts) == starts
     assert ("the last 4 runs failed" in outcome.said[0]) is (not starts)
@@ -436,16 +436,16 @@ def test_a_run_may_grow_with_its_queue_unless_the_policy_counts_receivers_itself
 
 def test_the_memory_of_ramp_up_survives_from_tick_to_tick():
     declared = pipeline(concurrency_policy="ramp_up", max_concurrency=3)
-    world, cursor, receivers = World(waiting={"orders": 9}), Cursor(), []
+    world, cursor, slots = World(waiting={"orders": 9}), Cursor(), []
     for _ in range(12):
         outcome = world.tick(declared, cursor=cursor, budget=0)
         cursor = Cursor.load(outcome.cursor.dump())
-        receivers.append(cursor.ramp_up["orders"].receivers)
+        slots.append(cursor.ramp_up["orders"].slots)
         world.time += 1
-    assert receivers == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3]
+    assert slots == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3]
     world.waiting = {}
     outcome = world.tick(declared, cursor=cursor, budget=20)
-    assert outcome.cursor.ramp_up["orders"].receivers == 1
+    assert outcome.cursor.ramp_up["orders"].slots == 1
 
 
 @settings(deadline=None)

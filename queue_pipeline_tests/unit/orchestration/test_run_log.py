@@ -23,7 +23,7 @@ def batch(number=0, *, failed=0, without_outcome=0):
         [
             BatchReport(
                 claim_id=f"claim-{number}",
-                attempt=1,
+                generation=1,
                 messages=10,
                 bytes=0,
                 sent=20,

@@ -11,11 +11,11 @@ from queue_pipeline.processing.results.failed_copies import FailedMessage
 from queue_pipeline.processing.run.run_metrics import FAILED_KEPT, RunFigures, slowest
 
 
-def report(latencies=(), *, sent=0, failed=0, attempt=1, expired=0, table_rows=0, name="c"):
+def report(latencies=(), *, sent=0, failed=0, generation=1, expired=0, table_rows=0, name="c"):
     known = [(f"{name}{at}", seconds) for at, seconds in enumerate(latencies) if seconds is not None]
     return BatchReport(
         claim_id=name,
-        attempt=attempt,
+        generation=generation,
         messages=len(latencies),
         bytes=10 * len(latencies),
         sent=sent,
@@ -40,8 +40,8 @@ def figures(*reports):
 
 def test_a_run_adds_up_its_batches():
     run = figures(
-        report([1.0, 2.0], sent=3, failed=1, attempt=2, expired=4, table_rows=5),
-        report([3.0], sent=1, attempt=1, expired=1),
+        report([1.0, 2.0], sent=3, failed=1, generation=2, expired=4, table_rows=5),
+        report([3.0], sent=1, generation=1, expired=1),
     )
     assert (run.batches, run.messages, run.bytes, run.sent, run.failed) == (2, 3, 30, 4, 1)
     assert (run.expired, run.table_rows, run.attempts) == (5, 5, 2)
@@ -117,7 +117,7 @@ def test_the_metadata_of_a_run_has_a_number_for_each_plot():
     [
         (report([1.0], sent=2), "batch c: 1 messages in, 2 out; read 0.25 s, transform 0.50 s, complete 0.12 s"),
         (report([1.0], failed=1, expired=2, table_rows=3), "1 messages in, 0 out, 1 failed, 2 expired, 3 table rows;"),
-        (report([1.0], attempt=2), "batch c (attempt 2): "),
+        (report([1.0], generation=2), "batch c (generation 2): "),
     ],
 )
 def test_a_batch_is_told_in_one_line(batch, says):

@@ -208,7 +208,7 @@ class Contest:
 
     def _is_quiet(self) -> bool:
         """Whether no run is in flight and no place is held."""
-        return not self._runs_in_flight() and not self.transport.receivers.list()
+        return not self._runs_in_flight() and not self.transport.slots.list()
 
     def _runs_in_flight(self) -> Counter[str]:
         try:

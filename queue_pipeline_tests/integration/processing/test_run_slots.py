@@ -1,4 +1,4 @@
-"""Runs that share a queue: never more batches in work than there are places, over all machines."""
+"""Runs that share a queue: never more batches in work than there are slots, over all machines."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.processing.run.heartbeat import Heartbeat
-from queue_pipeline.processing.run.pipeline_run import places_of
+from queue_pipeline.processing.run.pipeline_run import slots_of
 from queue_pipeline_tests.support.draining import Worker, declare, drain, fill, meet, numbers
 from queue_pipeline_tests.support.elapsed import end_leases
 from queue_pipeline_tests.support.waiting import eventually
@@ -20,11 +20,11 @@ def transport(backend):
 
 
 def held(transport):
-    return transport.receivers.held(transport.resolve("orders"))
+    return transport.slots.held(transport.resolve("orders"))
 
 
-def occupy(transport, owner, places, most=2):
-    assert transport.receivers.take(transport.resolve("orders"), owner, places, most, 300) == places
+def occupy(transport, owner, slots, most=2):
+    assert transport.slots.take(transport.resolve("orders"), owner, slots, most, 300) == slots
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_two_machines_on_one_queue_never_have_more_batches_in_work_than_are_allo
     for number, owner in enumerate(("run a", "run b"), 1):
         pipeline = declare(linger_seconds=60)
         running.append(started(drain(backend.transport(), worker, pipeline, owner)))
-        # A run with nothing to do holds one place, to look for work in, and leaves the other to the second machine.
+        # A run with nothing to do holds one slot, to look for work in, and leaves the other to the second machine.
         eventually(lambda number=number: list(held(transport).values()) == [1] * number)
     fill(transport, 40)
     eventually(lambda: len(worker.done) == 20)
@@ -50,7 +50,7 @@ def test_two_machines_on_one_queue_never_have_more_batches_in_work_than_are_allo
     assert worker.most == 2
     assert {claim.owner for claim in worker.done} == {"run a", "run b"}
     assert numbers(transport) == list(range(40))
-    assert transport.receivers.list() == []
+    assert transport.slots.list() == []
 
 
 def test_a_run_that_finds_no_place_ends_at_once_and_leaves_everything_to_others(transport):
@@ -60,7 +60,7 @@ def test_a_run_that_finds_no_place_ends_at_once_and_leaves_everything_to_others(
     worker = Worker(transport)
     ended = drain(transport, worker, declare(linger_seconds=60)).run([given])
     assert ended.failure is None
-    assert ended.reason == f"all 2 places of {transport.resolve('orders')} are taken by run elsewhere (2)"
+    assert ended.reason == f"all 2 slots of {transport.resolve('orders')} are taken by run elsewhere (2)"
     assert worker.done == []
     assert [(claim.owner, claim.failures) for claim in transport.claims.list()] == [(None, 0)]
     assert transport.peek("orders") == 4
@@ -85,7 +85,7 @@ def test_a_run_grows_when_a_place_becomes_free(transport):
     worker, together = Worker(transport), threading.Barrier(2)
 
     def end_the_other(claim):
-        transport.receivers.release_owner("run elsewhere")
+        transport.slots.release_owner("run elsewhere")
         meet(together)
 
     worker.before = end_the_other
@@ -124,16 +124,16 @@ def test_the_places_of_a_killed_run_are_free_when_its_lease_is_over(transport, b
     end_leases(backend, transport, "run killed")
     assert drain(transport, worker).run().reason == "the queue is empty"
     assert numbers(transport) == list(range(4))
-    assert transport.receivers.list() == []
+    assert transport.slots.list() == []
 
 
-def test_the_heartbeat_of_a_run_renews_its_places(transport):
+def test_the_heartbeat_of_a_run_renews_its_slots(transport):
     occupy(transport, "run elsewhere", 1)
-    places = places_of(declare(lease_seconds=900), transport, "run 1")
-    places.take(1)
+    slots = slots_of(declare(lease_seconds=900), transport, "run 1")
+    slots.take(1)
     # As if it had taken them some time ago.
-    transport.receivers.renew(transport.resolve("orders"), "run 1", 5)
-    Heartbeat(transport.claims, 900, places).beat()
-    leases = {one.owner: one.lease_seconds for one in transport.receivers.list()}
+    transport.slots.renew(transport.resolve("orders"), "run 1", 5)
+    Heartbeat(transport.claims, 900, slots).beat()
+    leases = {one.owner: one.lease_seconds for one in transport.slots.list()}
     assert leases["run 1"] > 800
     assert leases["run elsewhere"] <= 300

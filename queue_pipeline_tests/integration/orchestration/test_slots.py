@@ -29,12 +29,12 @@ def fill(transport, count):
     transport.send("orders", [new_message(str(n)) for n in range(count)])
 
 
-def occupy(transport, owner, places, most):
-    assert transport.receivers.take(transport.resolve("orders"), owner, places, most, 300) == places
+def occupy(transport, owner, slots, most):
+    assert transport.slots.take(transport.resolve("orders"), owner, slots, most, 300) == slots
 
 
 def held(transport):
-    return transport.receivers.held(transport.resolve("orders"))
+    return transport.slots.held(transport.resolve("orders"))
 
 
 def logged(instance, result):
@@ -47,7 +47,7 @@ def test_a_run_whose_places_are_all_taken_by_another_machine_ends_at_once(backen
     result = execute(backend, instance, max_concurrency=2)
     assert result.success
     assert [event.step_key for event in result.all_events if event.is_step_skipped] == ["orders.process_orders"]
-    told = f"all 2 places of {queues.resolve('orders')} are taken by run elsewhere (2); this run has nothing to do"
+    told = f"all 2 slots of {queues.resolve('orders')} are taken by run elsewhere (2); this run has nothing to do"
     assert told in logged(instance, result)
     assert (queues.peek("orders"), queues.claims.list()) == (5, [])
     assert held(queues) == {"run elsewhere": 2}
@@ -94,7 +94,7 @@ def test_a_run_that_fails_while_it_claims_gives_its_places_back(backend, queues,
 
 @pytest.mark.parametrize("most", [2, 3])
 def test_the_step_that_claims_keeps_a_place_for_every_batch_and_no_more(backend, queues, instance, monkeypatch, most):
-    """Between the steps a run waits for nothing in the other places."""
+    """Between the steps a run waits for nothing in the other slots."""
     fill(queues, 2)
     seen = []
     monkeypatch.setattr(pipeline_asset, "_held", lambda *arguments: seen.append(held(queues)) or [])
@@ -103,10 +103,10 @@ def test_the_step_that_claims_keeps_a_place_for_every_batch_and_no_more(backend,
 
 
 def test_the_step_that_claims_names_the_process_of_a_run_that_has_only_one(sqlite, instance, monkeypatch):
-    """Its places are free at once when that process is killed between the steps."""
+    """Its slots are free at once when that process is killed between the steps."""
     transport, seen = sqlite.transport(), []
     transport.install("orders", plain_queues=["billing", "error"])
     fill(transport, 2)
-    monkeypatch.setattr(pipeline_asset, "_held", lambda *_: seen.extend(transport.receivers.list()) or [])
+    monkeypatch.setattr(pipeline_asset, "_held", lambda *_: seen.extend(transport.slots.list()) or [])
     execute(sqlite, instance)
     assert [one.process for one in seen] == [this_process()]

@@ -169,7 +169,7 @@ def test_a_run_that_is_terminated_lets_go_of_everything_at_once(transport):
         running.run()
     assert interrupted == [True]
     assert {claim.owner for claim in transport.claims.list()} <= {None}
-    assert transport.receivers.list() == []
+    assert transport.slots.list() == []
     eventually(lambda: worker.at_once == 0)
     assert len(numbers(transport)) == len(set(numbers(transport)))
     worker.before = lambda claim: None

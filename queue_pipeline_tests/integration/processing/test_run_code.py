@@ -19,7 +19,7 @@ def test_a_run_whose_code_changed_finishes_its_batches_and_takes_no_further(tran
     assert (ended.reason, ended.failure) == ("the code changed: shop.prices", None)
     assert numbers(transport) == [0, 1]
     assert transport.peek("orders") == 8
-    assert (transport.claims.list(), transport.receivers.list()) == ([], [])
+    assert (transport.claims.list(), transport.slots.list()) == ([], [])
 
 
 def test_a_run_that_waits_for_more_ends_before_it_takes_what_comes_after_the_change(transport):
@@ -55,7 +55,7 @@ def test_while_it_finishes_its_last_batch_a_run_says_that_it_ends(transport):
 
     def change_and_look(claim):
         changed.append("shop.prices")
-        seen.extend(eventually(lambda: [one for one in transport.receivers.list(orders) if one.ending]))
+        seen.extend(eventually(lambda: [one for one in transport.slots.list(orders) if one.ending]))
 
     worker.before = change_and_look
     drain(transport, worker, slots=1, code_change=lambda: changed[0] if changed else None).run()
@@ -66,7 +66,7 @@ def test_a_run_that_is_asked_to_end_takes_no_further_batch(transport):
     fill(transport, 2)
     worker = Worker(transport)
     orders = transport.resolve("orders")
-    worker.before = lambda claim: transport.receivers.end(orders, "run 1", "other code is deployed")
+    worker.before = lambda claim: transport.slots.end(orders, "run 1", "other code is deployed")
     ended = drain(transport, worker, declare(linger_seconds=60)).run()
     assert (ended.reason, ended.failure) == ("other code is deployed", None)
     assert numbers(transport) == [0, 1]
@@ -75,7 +75,7 @@ def test_a_run_that_is_asked_to_end_takes_no_further_batch(transport):
 def test_another_run_of_the_queue_goes_on(transport):
     fill(transport, 6)
     orders = transport.resolve("orders")
-    transport.receivers.take(orders, "run 0", 1, 2, 300)
-    transport.receivers.end(orders, "run 0", "other code is deployed")
+    transport.slots.take(orders, "run 0", 1, 2, 300)
+    transport.slots.end(orders, "run 0", "other code is deployed")
     assert drain(transport, Worker(transport)).run().reason == "the queue is empty"
     assert numbers(transport) == list(range(6))
