@@ -77,8 +77,8 @@ def test_what_somebody_else_holds_or_has_completed_is_not_adopted(transport, cla
     claim = claims.claim(orders, "run 1", 3)
     heir = claims.adopt(claim, "run 2")
     assert claims.adopt(claim, "run 3") is None
-    assert claims.adopt(replace(claim, generation=2), "run 3") is None, "another owner at the same attempt"
-    assert claims.adopt(replace(heir, generation=1), "run 3") is None, "the owner at another attempt"
+    assert claims.adopt(replace(claim, generation=2), "run 3") is None, "another owner at the same generation"
+    assert claims.adopt(replace(heir, generation=1), "run 3") is None, "the owner at another generation"
     assert claims.list(orders)[0].owner == "run 2"
     claims.complete(heir, read=None)
     assert claims.adopt(heir, "run 3") is None
@@ -170,7 +170,7 @@ def test_an_owner_is_released_everywhere_and_others_are_left_alone(transport, cl
     with pytest.raises(ClaimLostError):
         claims.complete(mine[0], read=None)
     assert claims.complete(other, read=None) == 0
-    assert claims.adopt(released[0], "run 3").attempt == 2
+    assert claims.adopt(released[0], "run 3").generation == 2
 
 
 def test_an_owner_without_claims_has_nothing_to_release(claims):

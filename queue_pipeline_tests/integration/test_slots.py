@@ -28,21 +28,21 @@ def slots(backend, transport):
     """Every slot that somebody has, whatever its lease."""
     return sorted(
         (slot, owner)
-        for slot, owner in backend.sql(transport, f"SELECT Place, Owner FROM {table_of(transport)} WHERE Place > 0")
+        for slot, owner in backend.sql(transport, f"SELECT Slot, Owner FROM {table_of(transport)} WHERE Slot > 0")
     )
 
 
 # --- taking -------------------------------------------------------------------------------------------------
 
 
-def test_no_receiver_is_at_work_at_first(transport, orders):
+def test_no_slot_is_held_at_first(transport, orders):
     assert transport.slots.list() == []
     assert transport.slots.held(orders) == {}
 
 
-def test_places_are_taken_until_there_are_none(take, transport, orders, backend):
+def test_slots_are_taken_until_there_are_none(take, transport, orders, backend):
     assert (take("a", 1, most=3), take("b", 5, most=3), take("c", 1, most=3)) == (1, 2, 0)
-    assert backend.transport().holders.held(orders) == {"a": 1, "b": 2}
+    assert backend.transport().slots.held(orders) == {"a": 1, "b": 2}
     assert slots(backend, transport) == [(1, "a"), (2, "b"), (3, "b")]
 
 
@@ -71,7 +71,7 @@ def test_every_queue_has_places_of_its_own(take, transport, orders):
     assert [one.queue for one in transport.slots.list(returns)] == [returns.canonical]
 
 
-def test_places_above_a_limit_that_was_lowered_count_until_they_are_free(take, transport, orders, backend):
+def test_slots_above_a_limit_that_was_lowered_count_until_they_are_free(take, transport, orders, backend):
     assert (take("first", 2, most=4), take("old", 2, most=4)) == (2, 2)
     transport.slots.release(orders, "first")
     assert slots(backend, transport) == [(3, "old"), (4, "old")]
@@ -204,7 +204,7 @@ def test_a_missing_table_is_an_error_that_says_how_to_create_it(transport, backe
         lambda: transport.slots.release_owner("a"),
         lambda: transport.slots.list(),
     ):
-        with pytest.raises(TableNotFoundError, match=r"(?i)queuereceivers.*: queue-pipeline install QUEUE"):
+        with pytest.raises(TableNotFoundError, match=r"(?i)queueslots.*: queue-pipeline install QUEUE"):
             act()
     assert any(installed.created for installed in transport.install("orders"))
     assert (take("a", 2), take("b", 2)) == (2, 0)
@@ -216,9 +216,9 @@ def test_an_account_of_run_time_may_take_and_release(postgres, postgresql):
     postgresql.transport().install("orders", options=InstallOptions(grant_to=role))
     with QueueTransport(postgres.url(user=role, password="pw"), schema=postgresql.schema) as runtime:
         orders = runtime.resolve("orders")
-        assert runtime.holders.take(orders, "a", 2, 2, LEASE) == 2
-        assert runtime.holders.renew(orders, "a", LEASE) == 2
-        assert runtime.holders.release_owner("a") == 2
+        assert runtime.slots.take(orders, "a", 2, 2, LEASE) == 2
+        assert runtime.slots.renew(orders, "a", LEASE) == 2
+        assert runtime.slots.release_owner("a") == 2
 
 
 # --- the command line ---------------------------------------------------------------------------------------
@@ -226,16 +226,16 @@ def test_an_account_of_run_time_may_take_and_release(postgres, postgresql):
 
 def test_an_operator_sees_who_is_at_work(backend, transport, orders, take):
     cli = CommandLine(backend)
-    assert cli("holders").out == "no holder is at work\n"
+    assert cli("slots").out == "no run holds a slot\n"
     take("run a", 2, most=4)
     take("run b", 1, most=4)
-    listed = cli("holders", "orders").out
+    listed = cli("slots", "orders").out
     assert listed.split()[:7] == ["queue", "owner", "slots", "for", "lease", "takes", "more"]
     assert "run a" in listed and "run b" in listed
-    document = cli("holders", "--json").json["holders"]
+    document = cli("slots", "--json").json["slots"]
     assert [(each["queue"], each["owner"], each["slots"]) for each in document] == [
         (orders.canonical, "run a", 2),
         (orders.canonical, "run b", 1),
     ]
     assert all(0 < each["lease_seconds"] <= LEASE for each in document)
-    assert cli("holders", "returns", "--json").json == {"holders": []}
+    assert cli("slots", "returns", "--json").json == {"slots": []}

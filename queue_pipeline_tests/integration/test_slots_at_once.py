@@ -101,7 +101,7 @@ def test_of_several_who_want_the_last_place_one_gets_it(transport, backend):
 
     def last(number):
         together.wait(timeout=30)
-        return own[number].holders.take(orders, f"run {number}", 1, 1, LEASE)
+        return own[number].slots.take(orders, f"run {number}", 1, 1, LEASE)
 
     for _ in range(3):
         with ThreadPoolExecutor(len(own)) as pool:
@@ -119,6 +119,6 @@ def test_only_takers_wait_for_an_owner_that_takes_slots(transport, backend, need
         unfinished.execute(gate, queue=orders.canonical)
         other = backend.transport()
         assert other.claim("orders", "b", 1).messages == 1
-        assert other.holders.renew(orders, "b", LEASE) == 1
-        assert other.holders.held(orders) == {"b": 1}
-        assert other.holders.release_owner("b") == 1
+        assert other.slots.renew(orders, "b", LEASE) == 1
+        assert other.slots.held(orders) == {"b": 1}
+        assert other.slots.release_owner("b") == 1

@@ -57,14 +57,14 @@ def hold(queues, run_or_owner, process=""):
     """A slot and a batch of two messages."""
     owner = run_or_owner if isinstance(run_or_owner, str) else names.owner(run_or_owner.run_id)
     queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(2)])
-    queues.holders.take(queues.resolve("orders"), owner, 1, 64, 300, process)
+    queues.slots.take(queues.resolve("orders"), owner, 1, 64, 300, process)
     queues.claim("orders", owner, 2)
     return owner
 
 
 def holders(queues):
     """The owners of slots, and those of batches."""
-    holders = {holder.owner for holder in queues.holders.list()}
+    holders = {holder.owner for holder in queues.slots.list()}
     return holders, {claim.owner for claim in queues.claims.list()} - {None}
 
 

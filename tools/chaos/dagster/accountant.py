@@ -44,7 +44,7 @@ def accounts(connection: sa.Connection) -> list[Account]:
             _count_rows(connection, account, [queue, f"{queue}.{CLAIMED_SUFFIX}", f"{queue}.{DELAYED_SUFFIX}"])
     _count_rows(connection, found[0], (CLAIMS_TABLE, OUTBOX_TABLE))
     # Slot 0 is the gate of a queue, and stays.
-    _count_rows(connection, found[0], (SLOTS_TABLE,), sa.column("place") > 0)
+    _count_rows(connection, found[0], (SLOTS_TABLE,), sa.column("slot") > 0)
     return found
 
 
