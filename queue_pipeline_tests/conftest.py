@@ -16,7 +16,7 @@ from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline.transport.transport import QueueTransport
-from queue_pipeline_tests.support.backends import (
+from queue_pipeline_tests.support.databases.backends import (
     PSYCOPG,
     PYODBC,
     SQLSERVER_VARIABLE,
@@ -25,7 +25,7 @@ from queue_pipeline_tests.support.backends import (
     chosen_driver,
     postgresql_names,
 )
-from queue_pipeline_tests.support.spark import private_spark
+from queue_pipeline_tests.support.spark.warm_spark import private_spark
 from tools.postgres_cluster import PostgresCluster
 
 _numbers = itertools.count(1)

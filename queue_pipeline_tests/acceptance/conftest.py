@@ -10,7 +10,7 @@ import pytest
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.acceptance.shop import Shop
 from queue_pipeline_tests.support.command_line import environment
-from queue_pipeline_tests.support.dagster_processes import START_SECONDS, Dagster, dagster_processes
+from queue_pipeline_tests.support.dagster.dagster_processes import START_SECONDS, Dagster, dagster_processes
 from queue_pipeline_tests.support.waiting import eventually
 from tools.postgres_cluster import PostgresCluster
 

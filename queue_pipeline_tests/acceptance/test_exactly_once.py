@@ -14,8 +14,8 @@ import pytest
 
 from queue_pipeline.orchestration.names import PEEK_SENSOR, owner
 from queue_pipeline_tests.acceptance.shop import PROCESSED_WITHIN_SECONDS, Shop, runs_of_orders, settle
-from queue_pipeline_tests.support.dagster_processes import Dagster, Run
-from queue_pipeline_tests.support.spark import DISCOVERY_VARIABLE
+from queue_pipeline_tests.support.dagster.dagster_processes import Dagster, Run
+from queue_pipeline_tests.support.spark.warm_spark import DISCOVERY_VARIABLE
 from queue_pipeline_tests.support.waiting import eventually
 
 # The first test starts the deployment; a machine that is busy otherwise takes its time.

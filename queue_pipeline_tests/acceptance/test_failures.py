@@ -10,7 +10,7 @@ import pytest
 
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.acceptance.shop import Shop, runs_of_orders, settle
-from queue_pipeline_tests.support.dagster_processes import Dagster
+from queue_pipeline_tests.support.dagster.dagster_processes import Dagster
 from queue_pipeline_tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.timeout(600)]

@@ -10,7 +10,7 @@ import pytest
 
 from queue_pipeline_tests.acceptance.shop import Shop, settle
 from queue_pipeline_tests.support.command_line import environment, start
-from queue_pipeline_tests.support.dagster_processes import START_SECONDS, Dagster
+from queue_pipeline_tests.support.dagster.dagster_processes import START_SECONDS, Dagster
 from queue_pipeline_tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.timeout(600)]

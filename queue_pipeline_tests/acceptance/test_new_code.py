@@ -11,8 +11,8 @@ import pytest
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.acceptance.shop import PROCESSED_WITHIN_SECONDS, runs_of_orders
 from queue_pipeline_tests.support import command_line
-from queue_pipeline_tests.support.dagster_processes import START_SECONDS, Dagster, dagster_processes
-from queue_pipeline_tests.support.edited_shop import EditedShop
+from queue_pipeline_tests.support.dagster.dagster_processes import START_SECONDS, Dagster, dagster_processes
+from queue_pipeline_tests.support.dagster.edited_shop import EditedShop
 from queue_pipeline_tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.timeout(600)]

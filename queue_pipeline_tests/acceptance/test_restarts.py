@@ -7,7 +7,7 @@ import pytest
 from queue_pipeline.orchestration.names import owner
 from queue_pipeline_tests.acceptance.shop import PROCESSED_WITHIN_SECONDS, Shop, settle
 from queue_pipeline_tests.acceptance.test_exactly_once import check_completed_by_another, run_of
-from queue_pipeline_tests.support.dagster_processes import Dagster, Run
+from queue_pipeline_tests.support.dagster.dagster_processes import Dagster, Run
 from queue_pipeline_tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.timeout(600)]

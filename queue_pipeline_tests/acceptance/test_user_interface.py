@@ -14,8 +14,8 @@ import pytest
 
 from queue_pipeline.orchestration.names import PEEK_SENSOR
 from queue_pipeline_tests.acceptance.shop import Shop, runs_of_orders, settle
-from queue_pipeline_tests.support.browser import browser_page, find_chromium
-from queue_pipeline_tests.support.dagster_processes import LOCATION, Dagster
+from queue_pipeline_tests.support.dagster.browser import browser_page, find_chromium
+from queue_pipeline_tests.support.dagster.dagster_processes import LOCATION, Dagster
 from queue_pipeline_tests.support.waiting import eventually
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline_tests.benchmarks.plan import Plan, say
 from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.workbench import Workbench
-from queue_pipeline_tests.support.dagster_processes import START_SECONDS, dagster_processes
-from queue_pipeline_tests.support.spark import private_spark
+from queue_pipeline_tests.support.dagster.dagster_processes import START_SECONDS, dagster_processes
+from queue_pipeline_tests.support.spark.warm_spark import private_spark
 from queue_pipeline_tests.support.waiting import eventually
 
 LOOK_SECONDS = 0.02

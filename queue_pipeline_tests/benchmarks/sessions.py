@@ -16,7 +16,7 @@ from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline_tests.benchmarks.plan import Plan
 from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.workbench import Workbench
-from queue_pipeline_tests.support.transforming import batch
+from queue_pipeline_tests.support.processing.transforming import batch
 
 BATCHES = 150
 WARM_UPS = 60

@@ -17,7 +17,7 @@ from queue_pipeline_tests.benchmarks.plan import Plan
 from queue_pipeline_tests.benchmarks.rounds import Way
 from queue_pipeline_tests.benchmarks.workbench import Workbench
 from queue_pipeline_tests.benchmarks.workload import BAD, make_samples
-from queue_pipeline_tests.support.spark import private_spark
+from queue_pipeline_tests.support.spark.warm_spark import private_spark
 
 BY_HAND_BATCH = 5_000
 RECEIVES_IN_FLIGHT = 4

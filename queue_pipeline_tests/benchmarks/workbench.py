@@ -20,7 +20,7 @@ from queue_pipeline_tests.benchmarks.plan import say
 from queue_pipeline_tests.benchmarks.processor_time import Look, look
 from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.server import private_postgresql, stated_settings, versions
-from queue_pipeline_tests.support.spark import DISCOVERY_VARIABLE, private_spark
+from queue_pipeline_tests.support.spark.warm_spark import DISCOVERY_VARIABLE, private_spark
 from tools.postgres_cluster import PostgresCluster
 
 DRIVER_JAR = Path("/usr/share/java/postgresql.jar")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from queue_pipeline_tests.support.spark_cluster import JAVA_VARIABLE, QUICK
+from queue_pipeline_tests.support.spark.spark_cluster import JAVA_VARIABLE, QUICK
 from tools.cluster.standalone import StandaloneCluster
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto.base_pb2 import ConfigRequest
 from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 
-from queue_pipeline_tests.support.spark_cluster import running_job
+from queue_pipeline_tests.support.spark.spark_cluster import running_job
 from queue_pipeline_tests.support.waiting import eventually
 from tools.cluster.cluster_folder import ClusterFolder
 from tools.cluster.command import main

@@ -15,7 +15,7 @@ from queue_pipeline.example import shop
 from queue_pipeline.example.orders import random_seed
 from queue_pipeline.example.samples import samples
 from queue_pipeline.transport import QueueTransport, new_message
-from queue_pipeline_tests.support.cluster_run import WAIT, ClusterRun, cluster_run
+from queue_pipeline_tests.support.spark.cluster_run import WAIT, ClusterRun, cluster_run
 from queue_pipeline_tests.support.waiting import eventually
 from tools.cluster.standalone import StandaloneCluster
 from tools.postgres_cluster import PostgresCluster

@@ -11,12 +11,12 @@ import pytest
 
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.support.command_line import environment
-from queue_pipeline_tests.support.spark_cluster import JAVA_VARIABLE, QUICK
+from queue_pipeline_tests.support.spark.spark_cluster import JAVA_VARIABLE, QUICK
 from tools.cluster.standalone import StandaloneCluster
 from tools.postgres_cluster import PostgresCluster
 
 DAGSTER = str(Path(sys.executable).with_name("dagster"))
-SHOP = "queue_pipeline_tests.support.udf_shop"
+SHOP = "queue_pipeline_tests.support.spark.udf_shop"
 MESSAGES = 3
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

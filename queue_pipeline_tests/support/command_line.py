@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from queue_pipeline.cli import main
-from queue_pipeline_tests.support.backends import Backend
+from queue_pipeline_tests.support.databases.backends import Backend
 
 
 @dataclass(frozen=True)

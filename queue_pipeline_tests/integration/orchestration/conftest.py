@@ -4,8 +4,8 @@ import dagster as dg
 import pytest
 
 from queue_pipeline.orchestration.watch.upkeep import Upkeep
-from queue_pipeline_tests.support import pipelines
-from queue_pipeline_tests.support.held_by_runs import Clock, keeper
+from queue_pipeline_tests.support.dagster import pipelines
+from queue_pipeline_tests.support.dagster.held_by_runs import Clock, keeper
 
 
 @pytest.fixture

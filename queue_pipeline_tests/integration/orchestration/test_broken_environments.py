@@ -16,7 +16,7 @@ from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.pipeline_checks import AGE, look
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.dagster import pipelines
 
 ONCE = {"immediate_retries": 0, "delayed_retries": 0, "alike_failures": 2}
 COUNT = 5

@@ -10,7 +10,7 @@ import pytest
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import good_orders, order_body, order_message
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support.cluster_run import cluster_run
+from queue_pipeline_tests.support.spark.cluster_run import cluster_run
 
 COMMAND = [str(Path(sys.executable).with_name("dagster")), "job", "execute", "-m", "queue_pipeline.definitions"]
 

@@ -10,7 +10,7 @@ from queue_pipeline.transport import OutgoingMessage
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed.error_message import Failure, error_message
-from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.dagster import pipelines
 
 OPS = {"retry_errors": "return_failed_messages", "discard_errors": "discard_failed_messages"}
 DECLARED = [pipelines.declare(), pipelines.declare(name="parcels", input_queue="parcels", error_queue="parcel_errors")]

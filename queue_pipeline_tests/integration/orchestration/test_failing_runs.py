@@ -11,7 +11,8 @@ from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.failed.failed_message import Selection
-from queue_pipeline_tests.support import pipelines, service_control
+from queue_pipeline_tests.support import service_control
+from queue_pipeline_tests.support.dagster import pipelines
 
 ONCE = {"immediate_retries": 0, "delayed_retries": 0}
 

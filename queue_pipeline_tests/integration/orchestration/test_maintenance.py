@@ -6,8 +6,8 @@ import dagster as dg
 
 from queue_pipeline.orchestration.maintenance import move_until_quiet
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support import pipelines
-from queue_pipeline_tests.support.in_process import execute, figures
+from queue_pipeline_tests.support.dagster import pipelines
+from queue_pipeline_tests.support.dagster.in_process import execute, figures
 from queue_pipeline_tests.support.waiting import eventually
 
 

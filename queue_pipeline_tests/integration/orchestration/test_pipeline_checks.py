@@ -10,7 +10,7 @@ from queue_pipeline.orchestration.pipeline_checks import AGE, ERRORS, EXPIRED, l
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.failed.error_message import Failure, error_message
-from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.dagster import pipelines
 from queue_pipeline_tests.support.waiting import eventually
 
 

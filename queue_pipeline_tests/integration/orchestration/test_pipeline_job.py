@@ -12,7 +12,7 @@ from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.declaration.outcomes import each, fail, send
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.dagster import pipelines
 
 
 def execute(pipeline, resources, instance, tags=None):

@@ -5,7 +5,7 @@ import pytest
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.dagster import pipelines
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.process_identity import this_process
-from queue_pipeline_tests.support import pipelines
+from queue_pipeline_tests.support.dagster import pipelines
 
 NOBODY = SparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"})
 """A Spark that does not answer: whoever asks it fails."""

@@ -5,8 +5,8 @@ import pytest
 from queue_pipeline.orchestration import subscribing
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscription
-from queue_pipeline_tests.support import pipelines
-from queue_pipeline_tests.support.in_process import execute, figures, skip_reason, ticked
+from queue_pipeline_tests.support.dagster import pipelines
+from queue_pipeline_tests.support.dagster.in_process import execute, figures, skip_reason, ticked
 
 WANTED = {"subscribes_to": ["Shop.OrderPlaced, Shop", "Shop.IOrderEvent"], "endpoint": "Shop.Orders"}
 

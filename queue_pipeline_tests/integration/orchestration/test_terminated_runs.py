@@ -6,7 +6,7 @@ import pytest
 
 from queue_pipeline.orchestration.run_process import is_of_a_run
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support.edited_shop import DEFINITIONS, PACKAGE, EditedShop
+from queue_pipeline_tests.support.dagster.edited_shop import DEFINITIONS, PACKAGE, EditedShop
 from queue_pipeline_tests.support.waiting import eventually
 
 PATIENCE = 120.0

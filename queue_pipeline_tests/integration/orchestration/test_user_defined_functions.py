@@ -10,12 +10,12 @@ import pytest
 
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.command_line import environment
-from queue_pipeline_tests.support.dagster_processes import START_SECONDS, dagster_processes
+from queue_pipeline_tests.support.dagster.dagster_processes import START_SECONDS, dagster_processes
 from queue_pipeline_tests.support.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 DAGSTER = str(Path(sys.executable).with_name("dagster"))
-SHOP = "queue_pipeline_tests.support.udf_shop"
+SHOP = "queue_pipeline_tests.support.spark.udf_shop"
 LOUD = "ABC!"
 PATIENCE = 120.0
 RESULT = [LOUD, LOUD, ["a", "b", "c"], LOUD, LOUD, LOUD, LOUD, ["abc"], LOUD, LOUD]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from queue_pipeline_tests.support.both_routes import ROUTES
-from queue_pipeline_tests.support.killed_run import Children
-from queue_pipeline_tests.support.killed_shop import Shop
-from queue_pipeline_tests.support.routes import Route
+from queue_pipeline_tests.support.processing.both_routes import ROUTES
+from queue_pipeline_tests.support.processing.killed_run import Children
+from queue_pipeline_tests.support.processing.killed_shop import Shop
+from queue_pipeline_tests.support.processing.routes import Route
 
 
 @pytest.fixture

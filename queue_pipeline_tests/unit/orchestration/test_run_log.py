@@ -13,7 +13,7 @@ from queue_pipeline.orchestration.run_log import MOST_FAILURE_LINES, SUMMARY_SEC
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.results.failed_copies import FailedMessage
 from queue_pipeline.processing.run.recovery import Attempted
-from queue_pipeline_tests.support.pipelines import declare
+from queue_pipeline_tests.support.dagster.pipelines import declare
 from queue_pipeline_tests.support.waiting import eventually
 
 

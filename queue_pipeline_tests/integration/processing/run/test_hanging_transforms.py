@@ -1,0 +1,93 @@
+"""Nothing hangs for ever: an attempt has an end, whatever a transform raises or waits for."""
+
+import threading
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.transformer import SparkTransformer
+from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.errors import BatchTimeoutError
+from queue_pipeline.processing.run import pipeline_run as draining
+from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.transport import headers as wire
+from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
+from queue_pipeline_tests.support.processing.recovering import bodies, declare, fill, headers, run
+from queue_pipeline_tests.support.waiting import eventually
+
+ONCE = Recoverability(immediate_retries=0, delayed_retries=0)
+
+
+def run_on_spark(transport, spark, transform, **options):
+    given = {"transform": transform, "output_queues": ["billing"], "recoverability": ONCE, "max_concurrency": 1}
+    pipeline = declare(**{**given, **options})
+    sessions = AttemptSessions(lambda: spark, pipeline.batch_seconds)
+    return run(
+        transport, SparkTransformer(pipeline, sessions), pipeline, executors=Executors(pipeline, transport, sessions)
+    )
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_what_would_end_the_process_is_a_failure_of_the_message_that_raises_it(transport, spark, kind):
+    def leave(messages):
+        if any(row.body == b"2" for row in messages.select("body").collect()):
+            raise kind
+        return messages.select("origin", "body")
+
+    fill(transport, 4)
+    ended, _ = run_on_spark(transport, spark, leave)
+    assert ended.reason == "the queue is empty"
+    assert (bodies(transport, "billing"), bodies(transport, "error")) == ([0, 1, 3], [2])
+    (found,) = headers(transport, "error")
+    assert f"the transform raised {kind.__name__}" in found[wire.EXCEPTION_MESSAGE]
+    assert found[wire.INNER_EXCEPTION_TYPE] == f"builtins.{kind.__name__}"
+
+
+@pytest.mark.parametrize("travel", ["driver", pytest.param("executors", marks=pytest.mark.slow)])
+def test_a_function_that_never_returns_is_interrupted_and_its_message_given_up(postgresql, spark, travel):
+    transport = postgresql.transport(endpoint="orders")
+    transport.install("orders", plain_queues=["billing", "error"])
+
+    def hang(messages):
+        @F.udf(StringType())
+        def body(text):
+            while text == "1":
+                pass
+            return text
+
+        return messages.select("origin", body(F.col("body").cast("string")).alias("body"))
+
+    fill(transport, 2)
+    ended, attempts = run_on_spark(transport, spark, hang, batch_seconds=15, batch_messages=1, travel=travel)
+    assert ended.reason == "the queue is empty"
+    assert (bodies(transport, "billing"), bodies(transport, "error")) == ([0], [1])
+    (found,) = headers(transport, "error")
+    assert found[wire.EXCEPTION_TYPE].endswith(BatchTimeoutError.__name__)
+    assert "did not end in batch_seconds (15 s)" in found[wire.EXCEPTION_MESSAGE]
+    assert sum(attempt.failure is not None for attempt in attempts) == 1
+
+
+def test_an_attempt_that_does_not_return_is_left_behind_and_its_batch_counted(transport, monkeypatch):
+    monkeypatch.setattr(draining, "HANG_GRACE_SECONDS", 0.5)
+    returns, ended_late = threading.Event(), []
+
+    def hang(found):
+        if b"1" in found:
+            returns.wait()
+            ended_late.append(found)
+
+    fill(transport, 2)
+    pipeline = declare(batch_seconds=0.2, recoverability=ONCE, max_concurrency=1)
+    ended, attempts = run(transport, PlainTransformer(hang), pipeline)
+    assert ended.failure is None
+    assert "an attempt did not end in 0.9 s; the next run goes on" in ended.reason
+    assert [attempt.failure.error_type.rpartition(".")[2] for attempt in attempts] == ["BatchTimeoutError"]
+    ended, _ = run(transport, PlainTransformer(hang), pipeline)
+    assert (bodies(transport, "billing"), bodies(transport, "error")) == ([0], [1])
+    # What the threads that were left behind complete now is refused: others have seen to their messages.
+    returns.set()
+    eventually(lambda: len(ended_late) == 2)
+    assert (bodies(transport, "billing"), bodies(transport, "error")) == ([0], [1])
+    assert transport.claims.list() == []
