@@ -18,8 +18,8 @@ from queue_pipeline.orchestration.names import PIPELINE_TAG
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import ClaimStatus
 from queue_pipeline_tests.support import command_line
-from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.dagster.dagster_processes import Dagster, Run
+from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.waiting import eventually
 
 QUEUES = ("orders", "billing", "shipping")

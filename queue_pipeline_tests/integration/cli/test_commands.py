@@ -8,8 +8,8 @@ import uuid
 import pytest
 
 from queue_pipeline.transport import QueueTransport, TransactionMode
-from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine
+from queue_pipeline_tests.support.databases.backends import Backend
 
 JSONL = b"""\
 {"body": {"number": 1, "name": "Zo\xc3\xab"}, "type": "Sales.OrderPlaced", "headers": {"tenant": "north"}}

@@ -13,8 +13,8 @@ from queue_pipeline.cli.commands import errors
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import Failure, error_message
-from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine
+from queue_pipeline_tests.support.databases.backends import Backend
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TRACE = "Shop.NoStockError: nothing left\n   at Shop.Handler.Handle() in /src/handler.py:line 42"

@@ -11,8 +11,8 @@ from queue_pipeline.example import shop
 from queue_pipeline.example.samples import NOT_HEADERS, UNREADABLE_HEADERS, samples
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.operations.user_tables import TableRows
-from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine
+from queue_pipeline_tests.support.databases.backends import Backend
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from queue_pipeline.transport.errors import DatabaseUnavailableError
 from queue_pipeline.transport.transport import QueueTransport
-from queue_pipeline_tests.support.databases.backends import PYODBC, Backend
 from queue_pipeline_tests.support.command_line import CommandLine, run
+from queue_pipeline_tests.support.databases.backends import PYODBC, Backend
 from tools.postgres_cluster import PostgresCluster
 
 WRONG = "wr0ng/p@ss:word"

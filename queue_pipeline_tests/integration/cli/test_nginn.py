@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine
+from queue_pipeline_tests.support.databases.backends import Backend
 
 QUEUE, OTHER = "sql://db/Orders", "sql://db/Other"
 SETTINGS = {"aliases": ["db"], "endpoint": OTHER, "types": {"Shop.Order, Shop": "Shop.Order"}}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine, run
+from queue_pipeline_tests.support.databases.backends import Backend
 from tools.postgres_cluster import PostgresCluster
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.command_line import CommandLine, run
+from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.waiting import eventually
 
 

@@ -13,7 +13,7 @@ import yaml  # type: ignore[import-untyped]
 
 from queue_pipeline.cli.commands.health import health
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/deploy.md").read_text()
 SERVICES = PAGE.partition("\n## Services\n")[2].partition("\n## ")[0]
 UNITS = dict(re.findall(r"```ini\n# ([\w.-]+)[^\n]*\n(.*?)```", SERVICES, re.S))

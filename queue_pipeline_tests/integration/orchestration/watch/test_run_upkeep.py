@@ -15,9 +15,9 @@ from queue_pipeline.orchestration.watch.run_upkeep import LAUNCHED, Deployment, 
 from queue_pipeline.orchestration.watch.upkeep import LOOK_SECONDS
 from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline_tests.support.dagster import pipelines
-from queue_pipeline_tests.support.databases.elapsed import end_leases
 from queue_pipeline_tests.support.dagster.held_by_runs import HERE, add_run, hold, holders, status_of
 from queue_pipeline_tests.support.dagster.in_process import skip_reason, ticked
+from queue_pipeline_tests.support.databases.elapsed import end_leases
 
 LAUNCHED_RUNS = pytest.mark.parametrize("status", LAUNCHED, ids=lambda status: status.value)
 

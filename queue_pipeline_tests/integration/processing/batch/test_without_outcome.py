@@ -8,8 +8,8 @@ from queue_pipeline.processing.declaration.outcomes import Results, add_to, appe
 from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline_tests.support.processing.both_routes import fill, numbers, process
 from queue_pipeline_tests.support.databases.hostile_rows import HostileRow, insert
+from queue_pipeline_tests.support.processing.both_routes import fill, numbers, process
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.source import source
 from queue_pipeline.processing.spark.plan_partitioning import physical_plan
 from queue_pipeline.processing.spark.worker_errors import own_errors
-from queue_pipeline_tests.support.processing.both_routes import STRANGER, fill, numbers, process
 from queue_pipeline_tests.support.dagster.pipelines import declare
+from queue_pipeline_tests.support.processing.both_routes import STRANGER, fill, numbers, process
 
 
 @pytest.fixture

@@ -8,7 +8,15 @@ from queue_pipeline.transport.claims.failure_counts import UNSTORABLE
 from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE
 from queue_pipeline.transport.queues import CLAIMS_TABLE, FAILURES_TABLE
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
-from queue_pipeline_tests.support.processing.recovering import AT_ONCE, bodies, declare, fill, headers, run, succeed_once
+from queue_pipeline_tests.support.processing.recovering import (
+    AT_ONCE,
+    bodies,
+    declare,
+    fill,
+    headers,
+    run,
+    succeed_once,
+)
 
 
 class Mute(Exception):

@@ -11,7 +11,16 @@ from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline_tests.support.databases.elapsed import end_leases
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
-from queue_pipeline_tests.support.processing.recovering import AT_ONCE, THIS_CODE, bodies, declare, fill, headers, prove, run
+from queue_pipeline_tests.support.processing.recovering import (
+    AT_ONCE,
+    THIS_CODE,
+    bodies,
+    declare,
+    fill,
+    headers,
+    prove,
+    run,
+)
 
 
 class Gone(Exception):

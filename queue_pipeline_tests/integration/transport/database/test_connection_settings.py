@@ -209,4 +209,4 @@ def test_a_driver_is_loaded_with_the_first_connection():
         "t.QueueTransport('postgresql://h/d'), t.QueueTransport('mssql://h/d')\n"
         "assert not {'psycopg', 'pyodbc'} & sys.modules.keys()"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[4])

@@ -188,6 +188,6 @@ def test_a_child_that_ends_as_programs_do_leaves_the_parents_sockets_open(postgr
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert pid() == before
     """)
-    folder = Path(__file__).parents[2]
+    folder = Path(__file__).parents[4]
     done = subprocess.run([sys.executable, "-c", program, postgresql.url], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -31,7 +31,7 @@ from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.operations.install import InstallOptions, script, steps
 from queue_pipeline.transport.queues import AddressBook
 
-PACKAGE = Path(__file__).parents[2] / "queue_pipeline"
+PACKAGE = Path(__file__).parents[4] / "queue_pipeline"
 SQLGLOT_NAMES = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
 WIDEST = 120
 

@@ -10,7 +10,16 @@ from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import AccessDeniedError, ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.operations.install import script, steps
 from queue_pipeline.transport.queues import AddressBook
-from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, COLUMNS, ORDERS, SENDER, Bus, body_of, placed, settings
+from queue_pipeline_tests.support.nginn.nginn_bus import (
+    BILLING,
+    COLUMNS,
+    ORDERS,
+    SENDER,
+    Bus,
+    body_of,
+    placed,
+    settings,
+)
 
 ROLE_PASSWORD = "run-time"
 INDEX = "IDX_Orders_subqueue_retry_time"

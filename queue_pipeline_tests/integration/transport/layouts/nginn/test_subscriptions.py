@@ -6,7 +6,16 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ConfigurationError, SubscriberError
 from queue_pipeline.transport.layouts.nginn.subscriptions import EVERYTHING
-from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, PLACED, SENDER, Bus, number_of, placed, settings
+from queue_pipeline_tests.support.nginn.nginn_bus import (
+    BILLING,
+    ORDERS,
+    PLACED,
+    SENDER,
+    Bus,
+    number_of,
+    placed,
+    settings,
+)
 
 TYPE = "Shop.OrderPlaced"
 
