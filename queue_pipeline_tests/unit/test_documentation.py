@@ -1,4 +1,4 @@
-"""What the documentation shows is there: files, commands, settings, and a pipeline that can be declared as it says."""
+"""What the documentation shows is there: links, commands, settings, and pipelines that can be declared as it says."""
 
 from __future__ import annotations
 
@@ -15,24 +15,29 @@ from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [
-    ROOT / name
-    for name in (
-        "README.md",
-        "CONTRIBUTING.md",
-        "docs/pipelines.md",
-        "docs/operations.md",
-        "docs/clients.md",
-        "docs/reliability.md",
-    )
-]
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def without_code(page: Path) -> str:
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text(), flags=re.S | re.M)
+
+
+def anchors(page: Path) -> set[str]:
+    """As MkDocs and GitHub make them: words of the heading in lower case, joined by hyphens."""
+    headings = re.findall(r"^#+ (.+)$", without_code(page), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 @every_page
-def test_links_lead_to_files_that_are_there(page: Path) -> None:
-    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text())
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", without_code(page)):
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        if not linked.exists() or (anchor and anchor not in anchors(linked)):
+            broken.append(target)
+    assert broken == []
 
 
 @every_page

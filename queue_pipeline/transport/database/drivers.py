@@ -61,7 +61,7 @@ class PsycopgDriver(Driver):
         """Prepare no statement on the server.
 
         It would keep the plan that it made while the queue was empty, and read a full one from end to end: measured,
-        a hundred times slower (docs/architecture.md).
+        a hundred times slower (docs/decisions.md).
         """
         connection.prepare_threshold = None
 
