@@ -69,28 +69,30 @@ class App(click.Group):
     metavar="URL",
     help=f"Where the queues are: {FORMS}. Default: ${ENVIRONMENT_VARIABLE}, else SQLite in .queue_pipeline/.",
 )
-@click.option("--schema", type=Text(), metavar="NAME", help="Schema of queues whose address names none.")
-@click.option("--catalog", type=Text(), metavar="NAME", help="SQL Server: database of queues whose address names none.")
+@click.option("--schema", type=Text(), metavar="NAME", help="Default schema, for queue addresses without one.")
+@click.option(
+    "--catalog", type=Text(), metavar="NAME", help="SQL Server: default database, for queue addresses without one."
+)
 @click.option(
     "--error-queue",
     type=Text(),
     metavar="NAME",
     default=DEFAULT_ERROR_QUEUE,
     show_default=True,
-    help="Where failed messages are, and those with unreadable headers go.",
+    help="The queue of failed messages and of messages with unreadable headers.",
 )
 @click.option(
     "--nginn",
     "nginn_settings",
     metavar="JSON",
-    help=f"Settings of NGinn.MessageBus queues: JSON, or a file of it. Default: ${VARIABLE}.",
+    help=f"Settings of NGinn.MessageBus queues, as JSON text or the name of a JSON file. Default: ${VARIABLE}.",
 )
 @click.option(
     "--subscriptions-table",
     type=Text(),
     metavar="ADDRESS",
     envvar=SUBSCRIPTIONS_VARIABLE,
-    help=f"Where subscriptions are, for all endpoints that share events. Default: ${SUBSCRIPTIONS_VARIABLE}, else "
+    help=f"The table of subscriptions, shared by all endpoints. Default: ${SUBSCRIPTIONS_VARIABLE}, else "
     f"{SUBSCRIPTIONS_TABLE} in the default schema.",
 )
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")

@@ -24,11 +24,11 @@ EXIT_CODES = """\b
 Exit codes:
    0  done
    1  health or audit-indexes found something, failed messages could not go back, or the database reported a failure
-   2  the command, an option, a setting or a message is not usable as given
+   2  the command, an option, a setting or a message is invalid
    3  a queue, a claim or a failed message does not exist
    4  the database cannot be reached, or asks to try again
    5  the login was refused, or a right is missing
-   6  the claim is held by somebody else by now
+   6  the claim is now held by another owner
    7  no reply came in time
   70  a defect of this program: please report it
   74  reading or writing a file failed

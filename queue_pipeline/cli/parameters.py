@@ -48,14 +48,14 @@ class PipelineName(Text):
 
 
 class ClaimAttempt(Text):
-    """A claim and its holder as CLAIM_ID@ATTEMPT, the way `claims list` names them."""
+    """A claim and its holder as CLAIM_ID@GENERATION, the way `claims list` names them."""
 
     name = "claim"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Refuse an id without a generation: the present holder of the claim would lose it."""
         if not _CLAIM_ATTEMPT.fullmatch(super().convert(value, param, ctx)):
-            self.fail(f"{value!r} is not of the form CLAIM_ID@ATTEMPT, as claims list shows it", param, ctx)
+            self.fail(f"{value!r} is not of the form CLAIM_ID@GENERATION, as claims list shows it", param, ctx)
         return value.lower()
 
 

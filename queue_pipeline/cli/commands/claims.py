@@ -24,7 +24,7 @@ class ClaimNotFoundError(QueuePipelineError):
 @shared_options
 @click.pass_context
 def claims(context: click.Context) -> None:
-    """Look after claims: the batches that are being processed."""
+    """List and release claims: the batches in work."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)
@@ -49,15 +49,15 @@ def list_claims(session: Session, queue: str | None) -> None:
 
 
 @claims.command()
-@click.argument("claims", type=ClaimAttempt(), nargs=-1, required=True, metavar="CLAIM_ID@ATTEMPT...")
+@click.argument("claims", type=ClaimAttempt(), nargs=-1, required=True, metavar="CLAIM_ID@GENERATION...")
 @shared_options
 @pass_session
 def release(session: Session, claims: tuple[str, ...]) -> None:
     """Give claims back at once, so that the next receiver takes them over. Name them as `claims list` does.
 
-    Only for claims whose owner is gone while the lease still runs: a claim whose lease ran out is taken over
-    without this, and an owner that still works loses what it did. A claim that another owner took over since it was
-    listed has a new attempt, and is left alone.
+    Use it only for claims whose owner is gone while the lease still runs. A claim with an expired lease is taken over
+    anyway, and an owner that still works loses its work. A claim that another owner took over since it was listed has
+    a new generation and is left alone.
     """
     with session.transport() as transport:
         held = {name(status): claim for status in transport.claims.list() if (claim := status.held)}
@@ -78,8 +78,8 @@ def release(session: Session, claims: tuple[str, ...]) -> None:
 def return_claims(session: Session, queue: str) -> None:
     """Put the messages of claims without a holder back into QUEUE.
 
-    For a queue that is to be received from without claims again, by a .NET endpoint for example: messages of a
-    released claim, or of one whose lease ran out, wait for the next claim and are not visible in the queue.
+    Use it for a queue from which a .NET endpoint, for example, will receive again. Messages of a released claim, or of
+    one with an expired lease, wait for the next claim and are not visible in the queue.
     """
     with session.transport() as transport:
         table = transport.resolve(queue)

@@ -43,11 +43,16 @@ class MessageNotFoundError(QueuePipelineError):
 def criteria(command: F) -> F:
     """What the messages of a choice have in common."""
     for option in (
-        click.option("--from", "failed_queue", type=Queue(), metavar="QUEUE", help="Those that failed in this queue."),
         click.option(
-            "--exception", type=Text(), metavar="TYPE", help="Those of this exception; its last name will do."
+            "--from", "failed_queue", type=Queue(), metavar="QUEUE", help="Messages that failed in this queue."
         ),
-        click.option("--type", "message_type", type=Text(), metavar="TYPE", help="Those of this message type."),
+        click.option(
+            "--exception",
+            type=Text(),
+            metavar="TYPE",
+            help="Messages that failed with this exception; the part after the last dot is enough.",
+        ),
+        click.option("--type", "message_type", type=Text(), metavar="TYPE", help="Messages of this type."),
     ):
         command = option(command)
     return command
@@ -62,9 +67,9 @@ def choice(command: F) -> F:
             metavar="N",
             default=DEFAULT_BATCH,
             show_default=True,
-            help="Messages a transaction.",
+            help="Messages per transaction.",
         ),
-        click.option("--all", "everything", is_flag=True, help="All messages of the error queue."),
+        click.option("--all", "everything", is_flag=True, help="All messages in the error queue."),
         criteria,
         click.argument("ids", type=Text(), nargs=-1, metavar="[ID...]"),
     ):
@@ -76,7 +81,7 @@ def choice(command: F) -> F:
 @shared_options
 @click.pass_context
 def errors(context: click.Context) -> None:
-    """Look after messages that failed: those of the error queue."""
+    """List, retry and discard failed messages in the error queue."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)
@@ -84,14 +89,16 @@ def errors(context: click.Context) -> None:
 
 @errors.command("list")
 @criteria
-@click.option("--limit", type=POSITIVE, metavar="N", default=20, show_default=True, help="List so many.")
+@click.option(
+    "--limit", type=POSITIVE, metavar="N", default=20, show_default=True, help="Maximum number of messages to list."
+)
 @shared_options
 @pass_session
 def list_errors(session: Session, /, limit: int, **chosen: Any) -> None:
     """List failed messages, oldest first, and count those that failed alike.
 
-    They stay where they are, and no transaction waits for them meanwhile. The table has the beginning of an error;
-    --json and `errors show` have all of it.
+    They stay in the error queue, and no lock is held. The table shows the beginning of each error; --json and
+    `errors show` print all of it.
     """
     selection = Selection(**chosen) if any(chosen.values()) else None
     with session.transport() as transport:
@@ -119,7 +126,7 @@ def list_errors(session: Session, /, limit: int, **chosen: Any) -> None:
 def show(session: Session, identity: str) -> None:
     """Show one failed message: headers, body and stack trace.
 
-    ID is the message's own, or its row's. A body that is no text is shown in Base64.
+    ID is the message's own, or its row's. A binary body is shown in Base64.
     """
     with session.transport() as transport:
         queue = transport.resolve(session.error_queue)
@@ -137,16 +144,18 @@ def show(session: Session, identity: str) -> None:
 
 @errors.command()
 @choice
-@click.option("--to", type=Queue(), metavar="QUEUE", help="Send them here, and not to where they failed.")
+@click.option(
+    "--to", type=Queue(), metavar="QUEUE", help="Send them to this queue instead of the queue in which they failed."
+)
 @shared_options
 @click.pass_context
 def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) -> None:
     """Send failed messages back to where they failed.
 
-    Choose them by ID, by --type, --exception and --from, or --all. They lose what the failure wrote into their
-    headers, and keep their message ids and bodies. One that cannot go back stays, and the exit code is 1.
+    Choose them by ID, by --type, --exception and --from, or --all. Headers that the failure added are removed; message
+    ids and bodies stay the same. A message that cannot go back stays, and the exit code is 1.
 
-    Runs that are at work on their queues are listed. A run whose code changed on its machine takes none of them.
+    The command lists the runs that may take the messages. A run whose code has changed takes none of them.
     """
     session, selection = context.ensure_object(Session), _selection("retry", chosen)
     with session.transport() as transport:
@@ -175,13 +184,14 @@ def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) 
 
 @errors.command()
 @choice
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @shared_options
 @pass_session
 def discard(session: Session, /, yes: bool, batch: int, **chosen: Any) -> None:
     """Delete failed messages for good.
 
-    Choose them by ID, by --type, --exception and --from, or --all. They are counted, and you are asked.
+    Choose them by ID, by --type, --exception and --from, or --all. The command shows how many
+    there are and asks for confirmation.
     """
     selection = _selection("discard", chosen)
     if not yes and not _is_interactive():

@@ -36,7 +36,7 @@ def example(context: click.Context) -> None:
 def install(session: Session) -> None:
     """Create the queues orders, billing, shipping and error, and the table order_totals.
 
-    What is already there is left as it is.
+    Existing tables are left unchanged.
     """
     with session.transport() as transport:
         installed = shop.install(transport)

@@ -86,7 +86,7 @@ def _limit(name: str, default: float | None, explanation: str) -> Callable[[Any]
     "checks",
     type=click.Choice(CHECKS),
     multiple=True,
-    help="Let this check alone decide; can be given several times. `ticks` is for the liveness of a code server.",
+    help="Decide by this check alone; can be given several times. `ticks` is for the liveness of a code server.",
 )
 @click.option("--location", type=Text(), metavar="NAME", help="Look at this code location only.")
 @_limit("--tick-seconds", 120.0, "How long ago the peek sensor may have ended its last tick, which takes up to 60 s.")
@@ -109,11 +109,11 @@ def health(
     timeout_seconds: float,
     **limits: float,
 ) -> None:
-    """Say whether messages flow; the exit code is 1 if they do not.
+    """Check that messages flow; the exit code is 1 if they do not.
 
-    Looked at are the peek sensor and the runs of the Dagster in DAGSTER_HOME, and the queues of the pipelines that
-    the sensor watches. Without Dagster, or before the first tick, these are the given queues, or all of the
-    schema but the error queue. Nothing is changed, and no definitions are loaded.
+    The command checks the peek sensor and the runs of the Dagster instance in DAGSTER_HOME, and the queues of the
+    pipelines that the sensor watches. Without Dagster, or before the first tick, it checks the given queues, or all
+    queues of the schema but the error queue. It changes nothing and loads no definitions.
     """
     session = context.ensure_object(Session)
     home = None if database_only else os.environ.get(HOME_VARIABLE) or None

@@ -31,7 +31,7 @@ def table_options(command: F) -> F:
             type=Text(),
             multiple=True,
             metavar="NAME",
-            help="Of the endpoints QUEUE, the queues of this instance, QUEUE.NAME, in place of QUEUE; repeatable.",
+            help="Create the instance queue QUEUE.NAME instead of QUEUE; repeatable.",
         ),
         click.option("--plain", is_flag=True, help="No .Delayed and no .Claimed table: for audit queues."),
     )
@@ -58,7 +58,7 @@ def install(
 
     Each queue comes with its .Delayed and .Claimed tables, and the schema with those that claims share. A queue that
     is named sql://alias/Queue gets the table of NGinn.MessageBus.
-    What is already there is left as it is. Only this command needs an account that may create tables.
+    Existing tables are left unchanged. Only this command needs an account that may create tables.
     """
     options = InstallOptions(heap, body_string, grant_to)
     with session.transport() as transport:
@@ -89,7 +89,7 @@ def script(
 ) -> None:
     """Print the DDL of `install` for a DBA.
 
-    The names are the real ones. No database is asked.
+    The script has the real names. It needs no database connection.
     """
     options = InstallOptions(heap, body_string, grant_to)
     url = session.url()

@@ -48,7 +48,7 @@ _STATUS_COLUMNS = (
 def peek(session: Session, queues: tuple[str, ...], limit: int) -> None:
     """Count the messages that wait, up to a limit.
 
-    That is as quick on a long queue as on a short one, and takes no lock.
+    A peek takes no lock, and takes as long on a long queue as on a short one.
     """
     with session.transport() as transport:
         tables = [transport.resolve(queue) for queue in queues]
@@ -63,14 +63,22 @@ def peek(session: Session, queues: tuple[str, ...], limit: int) -> None:
 
 @click.command()
 @queue_argument
-@click.option("--max", "limit", type=POSITIVE, metavar="N", default=10, show_default=True, help="Show so many.")
+@click.option(
+    "--max",
+    "limit",
+    type=POSITIVE,
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Maximum number of messages to show.",
+)
 @click.option("--headers", "with_headers", is_flag=True, help="Show the headers too.")
 @shared_options
 @pass_session
 def show(session: Session, queue: str, limit: int, with_headers: bool) -> None:
-    """Show the oldest messages and leave them where they are.
+    """Show the oldest messages without taking them.
 
-    A body that is no text is shown in Base64. With --json the headers are always there.
+    A binary body is shown in Base64. With --json the headers are always there.
     """
     with session.transport() as transport:
         table = transport.resolve(queue)
@@ -92,13 +100,13 @@ def show(session: Session, queue: str, limit: int, with_headers: bool) -> None:
 @shared_options
 @pass_session
 def status(session: Session, queues: tuple[str, ...]) -> None:
-    """Show the figures of queues, or of all.
+    """Show counts and ages of queues, or of all queues.
 
-    Without arguments these are all queues of the schema. Ages are those that senders wrote into their
-    messages. Claimed messages are in work; claims whose lease ran out, or that were given back, count as
-    abandoned until the next receiver takes them over. Queues whose attempts fail are listed below with the last
-    error. A dash stands for a table that was not installed. Queues of
-    NGinn.MessageBus also tell what they keep of processed and failed messages, and the latency of five minutes.
+    Without arguments the command shows all queues of the schema. Ages come from the times that senders wrote into
+    their messages. Claimed messages are in work. Claims whose lease expired, or that were released, count as
+    abandoned until another receiver takes them over. Queues with failing attempts are listed below with the last
+    error. A dash means that the table is not installed. For queues of NGinn.MessageBus the table also shows the
+    processed and failed messages that they keep, and the latency of the last five minutes.
     """
     with session.transport() as transport:
         found = transport.status(*queues)

@@ -25,7 +25,7 @@ FOUND = 1
     metavar="N",
     default=DEFAULT_PURGE_BATCH,
     show_default=True,
-    help="Messages a transaction.",
+    help="Messages per transaction.",
 )
 @shared_options
 @pass_session
@@ -45,16 +45,16 @@ def purge(session: Session, queues: tuple[str, ...], batch: int) -> None:
     metavar="N",
     default=DEFAULT_MOVE_BATCH,
     show_default=True,
-    help="Messages a transaction.",
+    help="Messages per transaction.",
 )
 @click.option("--watch", is_flag=True, help="Go on until Ctrl-C, moving messages as they become due.")
 @shared_options
 @pass_session
 def move_due(session: Session, queues: tuple[str, ...], batch: int, watch: bool) -> None:
-    """Move delayed messages that are due to where they are for.
+    """Move delayed messages that are due to their destinations.
 
-    For queues without a running endpoint or pipeline, which do so by themselves. With --watch a line tells of every
-    move, with --json as a document of its own.
+    For queues without a running endpoint or pipeline, which do so by themselves. With --watch the command
+    prints a line for each move, with --json a JSON document.
     """
     with session.transport() as transport:
         tables = [transport.resolve(queue) for queue in queues]
@@ -80,8 +80,8 @@ def move_due(session: Session, queues: tuple[str, ...], batch: int, watch: bool)
 def audit_indexes(context: click.Context, queues: tuple[str, ...]) -> None:
     """Find missing, outdated or bloated indexes and tables.
 
-    Each finding says what it costs and how it is fixed; the exit code is 1 when there are any. Without
-    arguments every queue of the schema is looked at.
+    Each finding says what it costs and how to fix it; the exit code is 1 if there are any. Without arguments the
+    command audits every queue of the schema.
     """
     session = context.ensure_object(Session)
     with session.transport() as transport:

@@ -18,7 +18,7 @@ LONGEST_SHOWN = 100
 
 @click.group()
 def nginn() -> None:
-    """Look after queues of NGinn.MessageBus.
+    """Work with queues of NGinn.MessageBus.
 
     A queue is named as NGinn names it: sql://alias/Queue. Which aliases mean this database, and all other settings,
     come from --nginn or QUEUE_PIPELINE_NGINN.
@@ -28,12 +28,17 @@ def nginn() -> None:
 @nginn.command()
 @queue_argument
 @click.option(
-    "--minutes", type=POSITIVE, metavar="N", default=DEFAULT_MINUTES, show_default=True, help="Latency over so many."
+    "--minutes",
+    type=POSITIVE,
+    metavar="N",
+    default=DEFAULT_MINUTES,
+    show_default=True,
+    help="Compute the latency over the last N minutes.",
 )
 @shared_options
 @pass_session
 def figures(session: Session, queue: str, minutes: int) -> None:
-    """Count messages by subqueue, and tell how long they waited.
+    """Count messages by subqueue and show how long they waited.
 
     The latency is the average time between the moment at which a message was due and the one at which it was
     processed.
@@ -52,12 +57,20 @@ def figures(session: Session, queue: str, minutes: int) -> None:
 
 @nginn.command()
 @queue_argument
-@click.option("--max", "limit", type=POSITIVE, metavar="N", default=100, show_default=True, help="List so many.")
-@click.option("--after", type=int, metavar="ID", default=BEFORE_ALL, help="Only those after this id.")
+@click.option(
+    "--max",
+    "limit",
+    type=POSITIVE,
+    metavar="N",
+    default=100,
+    show_default=True,
+    help="Maximum number of messages to list.",
+)
+@click.option("--after", type=int, metavar="ID", default=BEFORE_ALL, help="Only messages after this id.")
 @shared_options
 @pass_session
 def failed(session: Session, queue: str, limit: int, after: int) -> None:
-    """List messages that failed for good, oldest first."""
+    """List messages whose attempts are used up, oldest first."""
     with session.transport() as transport:
         table = require_nginn(transport.resolve(queue))
         found = transport.nginn.failed(table, after, limit)
@@ -77,7 +90,7 @@ def failed(session: Session, queue: str, limit: int, after: int) -> None:
 @shared_options
 @pass_session
 def retry(session: Session, queue: str, ids: tuple[int, ...], everything: bool) -> None:
-    """Make failed messages ready again, as new."""
+    """Retry failed messages, with all attempts again."""
     if bool(ids) == everything:
         raise ConfigurationError("say which failed messages: their ids, or --all")
     with session.transport() as transport:
@@ -108,7 +121,7 @@ def discard(session: Session, queue: str, ids: tuple[int, ...]) -> None:
 def subscribe(session: Session, publisher: str, subscriber: str, message_type: str) -> None:
     """Ask PUBLISHER to send messages of TYPE to SUBSCRIBER.
 
-    The request lies in the publisher's queue until the publisher sees to it. TYPE is the full name of a class
+    The request waits in the publisher's queue until the publisher handles it. TYPE is the full name of a class
     without its assembly; System.Object stands for everything.
     """
     with session.transport() as transport:

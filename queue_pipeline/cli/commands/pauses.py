@@ -16,12 +16,12 @@ from queue_pipeline.cli.session import Session, pass_session, shared_options
 
 @click.command()
 @pipeline_argument
-@click.option("--reason", type=Text(), metavar="TEXT", default=None, help="Why it is paused, for other people.")
-@click.option("--by", type=Text(), metavar="TEXT", default=None, help="Who pauses it. Default: your user and machine.")
+@click.option("--reason", type=Text(), metavar="TEXT", default=None, help="The reason, shown to other people.")
+@click.option("--by", type=Text(), metavar="TEXT", default=None, help="Who paused it. Default: your user and machine.")
 @shared_options
 @pass_session
 def pause(session: Session, name: str, reason: str | None, by: str | None) -> None:
-    """Let the pipeline NAME begin no further batch until it is resumed.
+    """Pause the pipeline NAME: it begins no further batch until it is resumed.
 
     Batches in work go on to their end; messages wait in their queues. A pipeline that is paused already keeps
     the reason that was given first.
@@ -43,7 +43,7 @@ def pause(session: Session, name: str, reason: str | None, by: str | None) -> No
 @shared_options
 @pass_session
 def resume(session: Session, name: str) -> None:
-    """Let the pipeline NAME go on."""
+    """Resume the paused pipeline NAME."""
     with session.transport() as transport:
         changed = transport.pauses.resume(name)
     if session.json:

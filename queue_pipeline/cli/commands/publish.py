@@ -19,8 +19,15 @@ from queue_pipeline.transport.event import Event
 @click.argument("event", type=Text(), metavar="EVENT")
 @click.option("--body", metavar="TEXT", help="The body.")
 @click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte.")
-@click.option("--parent", "parents", type=Text(), multiple=True, metavar="NAME", help="A type above it; repeatable.")
-@click.option("--interface", is_flag=True, help="EVENT is an interface, and so no System.Object.")
+@click.option(
+    "--parent",
+    "parents",
+    type=Text(),
+    multiple=True,
+    metavar="NAME",
+    help="A base class or interface of EVENT; repeatable.",
+)
+@click.option("--interface", is_flag=True, help="EVENT is an interface, so it has no base class System.Object.")
 @click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
 @click.option("--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days.")
 @click.option("--content-type", type=Text(), metavar="TYPE", help="Default: application/json.")

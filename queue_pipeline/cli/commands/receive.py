@@ -23,7 +23,15 @@ _ASIDE = {
 
 @click.command()
 @queue_argument
-@click.option("--max", "limit", type=POSITIVE, metavar="N", default=1, show_default=True, help="Take at most so many.")
+@click.option(
+    "--max",
+    "limit",
+    type=POSITIVE,
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Maximum number of messages to take.",
+)
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in TransactionMode]),
@@ -36,8 +44,8 @@ _ASIDE = {
 def receive(session: Session, queue: str, limit: int, mode: str) -> None:
     """Take the oldest messages off a queue and print them.
 
-    They come with headers and whole bodies, and are gone only once the output has taken them: when printing
-    fails, as into a pipe whose reader went away, they stay in the queue.
+    They are printed with headers and whole bodies and leave the queue only after that: if printing fails, for example
+    because the reader of the pipe went away, they stay in the queue.
     """
     with session.transport() as transport, transport.receive(queue, limit, TransactionMode(mode)) as batch:
         # Before the end of the block, which commits.

@@ -25,10 +25,24 @@ TIMEOUT = Seconds(0.001, 24 * 3600.0, "a number of seconds above zero and at mos
 @click.option("--type", "message_type", type=Text(), metavar="NAME", help="The type (EnclosedMessageTypes).")
 @click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
 @click.option("--content-type", type=Text(), metavar="TYPE", default="application/json", show_default=True)
-@click.option("--timeout", type=TIMEOUT, metavar="SECONDS", default=30.0, show_default=True, help="Wait so long.")
-@click.option("--endpoint", type=Text(), metavar="NAME", default=DEFAULT_ENDPOINT, show_default=True, help="Who asks.")
 @click.option(
-    "--discriminator", type=Text(), metavar="NAME", help="Which instance of it; default: this machine's name."
+    "--timeout",
+    type=TIMEOUT,
+    metavar="SECONDS",
+    default=30.0,
+    show_default=True,
+    help="How long to wait for the reply.",
+)
+@click.option(
+    "--endpoint",
+    type=Text(),
+    metavar="NAME",
+    default=DEFAULT_ENDPOINT,
+    show_default=True,
+    help="The endpoint that asks.",
+)
+@click.option(
+    "--discriminator", type=Text(), metavar="NAME", help="The instance of the endpoint; default: this machine's name."
 )
 @click.option("--create", is_flag=True, help="Create the callback queue ENDPOINT.DISCRIMINATOR if it is missing.")
 @shared_options

@@ -30,7 +30,7 @@ from queue_pipeline.transport.messages import OutgoingMessage
 @click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
 @click.option("--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days.")
 @click.option("--delay", type=DELAY, metavar="SECONDS", help="Deliver after this time.")
-@click.option("--reply-to", type=Text(), metavar="QUEUE", help="Where answers are to go.")
+@click.option("--reply-to", type=Text(), metavar="QUEUE", help="The queue that replies go to.")
 @click.option("--content-type", type=Text(), metavar="TYPE", help="Default: application/json.")
 @shared_options
 @pass_session
@@ -50,7 +50,7 @@ def send(
 
     A line of a JSONL file is an object with the field body (a string is sent as it is, anything else as
     compact JSON) or body_base64, and optionally headers, type, content_type, reply_to, message_id, ttl and
-    delay. When a line is not usable nothing of the file is sent, unless --skip-bad is given: then the bad
+    delay. If a line is invalid, nothing of the file is sent, unless --skip-bad is given: then the bad
     lines are reported on stderr, and the exit code is 0 if at least one message was sent.
     """
     named = {name.rstrip("_"): value for name, value in fields.items() if value is not None}

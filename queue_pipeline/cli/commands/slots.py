@@ -16,10 +16,10 @@ from queue_pipeline.cli.session import Session, pass_session, shared_options
 @shared_options
 @pass_session
 def slots(session: Session, queue: str | None) -> None:
-    """List who is at work on a queue, or on all, and in how many slots.
+    """List the runs that work on a queue, or on all queues, and the slots that they hold.
 
-    A slot is room for one batch; a queue has as many as its pipeline's max_concurrency says. Those of a machine
-    that died are free when their lease is over. One that takes no more finishes its batches, and ends.
+    A slot is the right to have one batch in work; max_concurrency of the pipeline is the number of slots of its queue.
+    Slots of a crashed machine are free when their lease expires. A run that is ending finishes its batches first.
     """
     with session.transport() as transport:
         found = transport.slots.list(None if queue is None else transport.resolve(queue))

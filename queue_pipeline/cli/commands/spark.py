@@ -19,7 +19,7 @@ from queue_pipeline.transport.errors import ConfigurationError
 @shared_options
 @click.pass_context
 def spark(context: click.Context) -> None:
-    """Look after the local Spark server that stays warm between runs.
+    """Control the local Spark server that stays warm between runs.
 
     It belongs to this project and its setting of Spark, and is used where QUEUE_PIPELINE_SPARK begins with warm:, as
     it does by default. The first run that needs it starts it; it runs until it is stopped here.

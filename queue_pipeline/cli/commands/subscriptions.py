@@ -21,11 +21,13 @@ topic_argument = click.argument("topic", type=Text(), metavar="TOPIC")
 @click.command()
 @endpoint_argument
 @topic_argument
-@click.option("--queue", type=Queue(), metavar="ADDRESS", help="Where events go. Default: the endpoint's own queue.")
+@click.option(
+    "--queue", type=Queue(), metavar="ADDRESS", help="The queue that events go to. Default: the endpoint's own queue."
+)
 @shared_options
 @pass_session
 def subscribe(session: Session, endpoint: str, topic: str, queue: str | None) -> None:
-    """Let ENDPOINT receive the events of TOPIC.
+    """Subscribe ENDPOINT to the events of TOPIC.
 
     A topic is the full name of a .NET type: of an event, or of a base class or interface of events. An endpoint
     that is subscribed with another address moves to this one. Publishers notice within five seconds.
@@ -50,7 +52,7 @@ def subscribe(session: Session, endpoint: str, topic: str, queue: str | None) ->
 @shared_options
 @pass_session
 def unsubscribe(session: Session, endpoint: str, topic: str) -> None:
-    """Let ENDPOINT receive the events of TOPIC no longer.
+    """Stop sending the events of TOPIC to ENDPOINT.
 
     An endpoint that subscribes when it starts does so again at its next start.
     """
@@ -68,7 +70,7 @@ def unsubscribe(session: Session, endpoint: str, topic: str) -> None:
 @shared_options
 @pass_session
 def subscriptions(session: Session, topic: str | None) -> None:
-    """List who receives which events."""
+    """List subscriptions: which endpoint receives which events."""
     with session.transport() as transport:
         found = transport.subscriptions.list(topic)
     if session.json:

@@ -59,10 +59,10 @@ AWAY = "postgresql://u:p@127.0.0.1:1/db"
         ("pause orders --reason=", "it is empty"),
         ("resume a.b", "letters, digits and underscores"),
         ("pauses orders", "unexpected extra argument"),
-        ("claims release 12", "'12' is not of the form CLAIM_ID@ATTEMPT"),
+        ("claims release 12", "'12' is not of the form CLAIM_ID@GENERATION"),
         (
             "claims release 01920000-0000-7000-8000-000000000000",
-            "is not of the form CLAIM_ID@ATTEMPT, as claims list shows it",
+            "is not of the form CLAIM_ID@GENERATION, as claims list shows it",
         ),
         ("errors retry", "nothing to retry; give ids, --type, --exception, --from or --all"),
         ("errors discard --yes", "nothing to discard; give ids, --type, --exception, --from or --all"),
