@@ -86,7 +86,7 @@ class MessageLine(BaseModel):
         return (self.body if isinstance(self.body, str) else compact_json(self.body)).encode()
 
 
-class Line(NamedTuple):
+class JsonLine(NamedTuple):
     """A line of a file: its number from 1, and either what it says or what is wrong with it."""
 
     number: int
@@ -94,7 +94,7 @@ class Line(NamedTuple):
     reason: str = ""
 
 
-def read_lines(file: IO[bytes]) -> Iterator[Line]:
+def read_lines(file: IO[bytes]) -> Iterator[JsonLine]:
     """The lines of a JSONL file from its beginning, one at a time; blank ones are passed over."""
     file.seek(0)
     for number, line in enumerate(file, 1):
@@ -102,9 +102,9 @@ def read_lines(file: IO[bytes]) -> Iterator[Line]:
         if not text:
             continue
         try:
-            yield Line(number, MessageLine.model_validate_json(text))
+            yield JsonLine(number, MessageLine.model_validate_json(text))
         except ValidationError as error:
-            yield Line(number, None, reason(error))
+            yield JsonLine(number, None, reason(error))
 
 
 def compact_json(value: Any) -> str:

@@ -11,7 +11,7 @@ from queue_pipeline.example.orders import Order, good_orders, order_body, order_
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import OutgoingMessage
 
 UNREADABLE_HEADERS = "unreadable headers"
@@ -92,9 +92,9 @@ class Parcel:
         """How many samples there are."""
         return len(self.messages) + len(self.raw)
 
-    def ready(self, queue: str) -> ReadyMessages:
+    def ready(self, queue: str) -> MessageColumns:
         """The rows with headers that cannot be read; a text that is ready is stored as it is."""
-        return ReadyMessages(
+        return MessageColumns(
             queue,
             False,
             [message.headers[wire.MESSAGE_ID] for message in self.raw],

@@ -93,7 +93,7 @@ def _send(
         for parcel in parcels:
             transport.send(ORDERS, parcel.messages, transaction)
             if parcel.raw:
-                transport.dispatch_ready([parcel.ready(ORDERS)], transaction)
+                transport.dispatch_columns([parcel.ready(ORDERS)], transaction)
             sent.update(parcel.kinds)
             sent[None] += len(parcel) - parcel.kinds.total()
             if advance is not None:

@@ -26,7 +26,7 @@ MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """What a check found."""
 
     name: str
@@ -55,7 +55,7 @@ def report_checks(
         context.log_event(event)
 
 
-def evaluation(pipeline: QueuePipeline, outcome: Outcome) -> dg.AssetCheckEvaluation:
+def evaluation(pipeline: QueuePipeline, outcome: CheckOutcome) -> dg.AssetCheckEvaluation:
     """An outcome as the event that Dagster keeps."""
     return dg.AssetCheckEvaluation(
         asset_key=names.pipeline_key(pipeline),
@@ -69,18 +69,18 @@ def evaluation(pipeline: QueuePipeline, outcome: Outcome) -> dg.AssetCheckEvalua
 
 def look(
     transport: QueueTransport, pipeline: QueuePipeline, checks: Sequence[str] | dict[str, str], expired: int = 0
-) -> list[Outcome]:
+) -> list[CheckOutcome]:
     """Make checks by name."""
     made = {ERRORS: _errors, AGE: _age, EXPIRED: _expired}
     return [made[name](transport, pipeline, expired) for name in checks]
 
 
-def look_once(transport: QueueTransport, pipeline: QueuePipeline, name: str) -> Outcome:
+def look_once(transport: QueueTransport, pipeline: QueuePipeline, name: str) -> CheckOutcome:
     """Make one check; a queue that is missing fails it."""
     try:
         (found,) = look(transport, pipeline, [name])
     except QueueNotFoundError as error:
-        return Outcome(name, False, str(error))
+        return CheckOutcome(name, False, str(error))
     return found
 
 
@@ -98,7 +98,7 @@ def _check(pipeline: QueuePipeline, name: str) -> dg.AssetChecksDefinition:
     return check
 
 
-def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outcome:
+def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOutcome:
     """Failures of this pipeline's queue; what cannot be read may be anybody's and counts too."""
     queue, here = pipeline.error_queue, transport.resolve(pipeline.input_queue)
     if is_nginn(here):
@@ -107,11 +107,11 @@ def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outco
     recent = transport.failed.list(queue, limit=MOST_LOOKED_AT, after=max(BEFORE_ALL, last - MOST_LOOKED_AT))
     own = [one for one in recent if one.failed_queue in (None, here.canonical, pipeline.input_queue)]
     if not own:
-        return Outcome(ERRORS, True, f"nothing of {pipeline.input_queue} is in {queue}", {"failed": 0})
+        return CheckOutcome(ERRORS, True, f"nothing of {pipeline.input_queue} is in {queue}", {"failed": 0})
     # More rows than were looked at may hold more of them.
     many = metadata.counted(len(own), " or more" if len(recent) < transport.peek(queue, MOST_LOOKED_AT + 1) else "")
     every = metadata.retry_command(queue, "--from", pipeline.input_queue)
-    return Outcome(
+    return CheckOutcome(
         ERRORS,
         False,
         f"{many} of {pipeline.input_queue} failed and wait in {queue}; mend what they failed of, then: {every}",
@@ -123,19 +123,19 @@ def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outco
     )
 
 
-def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> Outcome:
+def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> CheckOutcome:
     """Failed messages of an NGinn queue, which stay in it."""
     queue = transport.resolve(pipeline.input_queue)
     found = transport.nginn.failed(queue, limit=MOST_LOOKED_AT)
     if not found:
-        return Outcome(ERRORS, True, f"nothing in {queue} has failed", {"failed": 0})
+        return CheckOutcome(ERRORS, True, f"nothing in {queue} has failed", {"failed": 0})
     many = metadata.counted(len(found), " or more" if len(found) == MOST_LOOKED_AT else "")
     every = f"queue-pipeline nginn retry {queue} --all"
     rows = [
         dg.TableRecord({"id": one.id, "label": one.label or "", "error": (one.error or "")[: metadata.LONGEST_ERROR]})
         for one in found[-MOST_SHOWN:][::-1]
     ]
-    return Outcome(
+    return CheckOutcome(
         ERRORS,
         False,
         f"{many} of {queue} failed and wait there; mend what they failed of, then: {every}",
@@ -147,7 +147,7 @@ def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> Outc
     )
 
 
-def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outcome:
+def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOutcome:
     (status,) = transport.status(pipeline.input_queue)
     age, limit = status.oldest_seconds if status.pending else None, pipeline.oldest_message_seconds
     values: dict[str, Any] = {"depth": status.pending, "oldest_s": round(age or 0.0, 3), "threshold_s": limit}
@@ -159,23 +159,25 @@ def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Outcome:
         step = f"the last {failing.failures:,} attempts failed, since {since}: {failing.last_error}"
         if status.abandoned_claims and failing.since_seconds > limit:
             waits = f"{metadata.counted(status.claimed or 0)} of {pipeline.input_queue} wait in released batches"
-            return Outcome(AGE, False, f"{waits}; {step}", values)
+            return CheckOutcome(AGE, False, f"{waits}; {step}", values)
     if not status.pending:
-        return Outcome(AGE, True, f"{pipeline.input_queue} is empty", values)
+        return CheckOutcome(AGE, True, f"{pipeline.input_queue} is empty", values)
     if age is None:
-        return Outcome(AGE, True, f"the messages of {pipeline.input_queue} do not tell when they were sent", values)
+        return CheckOutcome(
+            AGE, True, f"the messages of {pipeline.input_queue} do not tell when they were sent", values
+        )
     told = f"the oldest of {metadata.counted(status.pending)} in {pipeline.input_queue} has waited for {age:,.0f} s"
     if age <= limit:
-        return Outcome(AGE, True, told, values)
-    return Outcome(AGE, False, f"{told}, more than {limit:g}; {step}", values)
+        return CheckOutcome(AGE, True, told, values)
+    return CheckOutcome(AGE, False, f"{told}, more than {limit:g}; {step}", values)
 
 
-def _expired(transport: QueueTransport, pipeline: QueuePipeline, dropped: int) -> Outcome:
+def _expired(transport: QueueTransport, pipeline: QueuePipeline, dropped: int) -> CheckOutcome:
     (status,) = transport.status(pipeline.input_queue)
     values = {"expired": status.expired, "dropped_by_this_run": dropped}
     if not status.expired and not dropped:
-        return Outcome(EXPIRED, True, f"nothing expired in {pipeline.input_queue}", values)
-    return Outcome(
+        return CheckOutcome(EXPIRED, True, f"nothing expired in {pipeline.input_queue}", values)
+    return CheckOutcome(
         EXPIRED,
         False,
         f"{metadata.counted(status.expired + dropped)} of {pipeline.input_queue} expired before anybody took them; "

@@ -23,7 +23,7 @@ END_SECONDS = 15.0
 """How long the end of a run waits for a storage that does not take its last lines."""
 TERMINATED_SECONDS = 2.0
 
-Line = tuple[int, str]
+LogLine = tuple[int, str]
 logger = logging.getLogger(__name__)
 
 
@@ -33,7 +33,7 @@ class RunSummary:
     _since: float
     _figures: RunFigures
     _last: BatchReport | None
-    _failures: list[Line]
+    _failures: list[LogLine]
     _failure_lines: int
     _left_out: int
 
@@ -60,7 +60,7 @@ class RunSummary:
             return 0.0
         return self._due if self._figures.batches or self._left_out else None
 
-    def take(self, now: float, *, at_once: bool = False) -> list[Line]:
+    def take(self, now: float, *, at_once: bool = False) -> list[LogLine]:
         """The lines that are due, or all of them."""
         lines, self._failures = self._failures, []
         if not at_once and now < self._due:

@@ -6,7 +6,7 @@ This layer knows databases only; nothing in it imports Dagster or Spark.
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.event import Event
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import (
     Operation,
     OutgoingMessage,
@@ -28,7 +28,7 @@ __all__ = [
     "QueueAddress",
     "QueueTable",
     "QueueTransport",
-    "ReadyMessages",
+    "MessageColumns",
     "ReceivedMessage",
     "RowsRead",
     "TableRows",

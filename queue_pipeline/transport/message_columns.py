@@ -14,7 +14,7 @@ _LONGEST_TIME_TO_LIVE = round(LONGEST_TIME_TO_LIVE.total_seconds() * 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyMessages:
+class MessageColumns:
     """Messages for one queue as columns, ready to be stored: results by the million need no object each.
 
     `headers` is the JSON text of each; that of delayed messages has to carry where they go once they are due.
@@ -30,7 +30,7 @@ class ReadyMessages:
     bodies: Sequence[bytes]
 
 
-def check_ready(ready: ReadyMessages, destination: str) -> None:
+def check_columns(ready: MessageColumns, destination: str) -> None:
     """Refuse columns that do not fit together, or that hold what could not be delivered as meant.
 
     Every look at a column runs inside the interpreter's own loops; only an error is looked for message by message.
@@ -56,7 +56,7 @@ def check_ready(ready: ReadyMessages, destination: str) -> None:
     _check_milliseconds(ready, destination)
 
 
-def _check_milliseconds(ready: ReadyMessages, destination: str) -> None:
+def _check_milliseconds(ready: MessageColumns, destination: str) -> None:
     times = ready.milliseconds
     if not times:
         return
@@ -72,5 +72,5 @@ def _check_milliseconds(ready: ReadyMessages, destination: str) -> None:
     raise InvalidMessageError(f"{_subject(ready, at, destination)}: {kind} of {times[at]} ms; it has to be {rule}")
 
 
-def _subject(ready: ReadyMessages, at: int, destination: str) -> str:
+def _subject(ready: MessageColumns, at: int, destination: str) -> str:
     return f"message {ready.ids[at] or '(no id)'} for {destination}"

@@ -10,7 +10,7 @@ from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, is_nginn, message_headers, row_id
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
-from queue_pipeline.transport.layouts.nginn.sorting import Looked, sort_rows
+from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, sort_rows
 from queue_pipeline.transport.messages import from_row
 from queue_pipeline.transport.queues import QueueTable
 
@@ -64,7 +64,7 @@ class Peeker:
 def _shown_in_place(queue: QueueTable, row: Any, settings: NGinnSettings) -> Shown:
     *values, now = row
     stored = StoredRow(*values)
-    found = sort_rows([Looked(stored.id, "", stored.headers, stored.text, now)], queue, None)
+    found = sort_rows([RowSummary(stored.id, "", stored.headers, stored.text, now)], queue, None)
     headers = None if found.refused else message_headers(queue.canonical, stored, settings)
     body = (stored.text or "").encode()
     return Shown(row_id(queue.canonical, stored), stored.id, bool(found.expired), headers, stored.headers or "", body)

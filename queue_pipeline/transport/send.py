@@ -11,7 +11,7 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn, written
-from queue_pipeline.transport.message_columns import ReadyMessages, check_ready
+from queue_pipeline.transport.message_columns import MessageColumns, check_columns
 from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
 from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 
@@ -55,7 +55,7 @@ class ReadyShipment(NamedTuple):
     """Checked columns on their way into one table."""
 
     table: QueueTable
-    messages: ReadyMessages
+    messages: MessageColumns
 
     @property
     def delayed(self) -> bool:
@@ -124,19 +124,19 @@ class Sender:
         """Check, deduplicate and group messages by the table that they go to."""
         return self._group(deduplicate(operations, functools.cache(self._book.resolve)))
 
-    def dispatch_ready(self, ready: Iterable[ReadyMessages], transaction: Transaction | None = None) -> int:
+    def dispatch_columns(self, ready: Iterable[MessageColumns], transaction: Transaction | None = None) -> int:
         """Send ready messages, all or none, in the given transaction or in one of its own; returns how many."""
-        shipments = self.prepare_ready(ready)
+        shipments = self.prepare_columns(ready)
         if transaction is not None:
             return self.write(transaction, shipments)
         return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0
 
-    def prepare_ready(self, ready: Iterable[ReadyMessages]) -> list[ReadyShipment]:
+    def prepare_columns(self, ready: Iterable[MessageColumns]) -> list[ReadyShipment]:
         """Check ready messages and find the tables that they go to."""
         shipments = []
         for messages in ready:
             destination = self._book.resolve(messages.destination)
-            check_ready(messages, destination.canonical)
+            check_columns(messages, destination.canonical)
             table = self.table_of(destination, delayed=messages.delayed)
             if messages.ids:
                 shipments.append(ReadyShipment(table, messages))
@@ -179,7 +179,7 @@ class Sender:
         return list(shipments.values())
 
     def write(self, transaction: Transaction, shipments: Sequence[AnyShipment]) -> int:
-        """Insert what `prepare` and `prepare_ready` made."""
+        """Insert what `prepare` and `prepare_columns` made."""
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
             table, rows = shipment.table, self.stored_rows(transaction, shipment)

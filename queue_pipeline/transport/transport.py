@@ -25,7 +25,7 @@ from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings, defau
 from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscriptions
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
 from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
 from queue_pipeline.transport.operations.pauses import Pauses
@@ -216,9 +216,9 @@ class QueueTransport:
         """Send messages to several queues, all or none."""
         return self.sender.dispatch(operations, self._joined(connection))
 
-    def dispatch_ready(self, ready: Iterable[ReadyMessages], connection: Connection | None = None) -> int:
+    def dispatch_columns(self, ready: Iterable[MessageColumns], connection: Connection | None = None) -> int:
         """Send messages that come as columns to several queues, all or none."""
-        return self.sender.dispatch_ready(ready, self._joined(connection))
+        return self.sender.dispatch_columns(ready, self._joined(connection))
 
     def publish(
         self,

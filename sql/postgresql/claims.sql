@@ -15,7 +15,9 @@ WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :ge
 -- name: hold
 -- Whether a claim is still its holder's, and stays so until this transaction ends: no process can complete it
 -- meanwhile, while leases may be renewed. Locks: the claim's row, FOR KEY SHARE.
-SELECT 1 FROM {claims} WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation FOR KEY SHARE
+SELECT 1 FROM {claims}
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
+FOR KEY SHARE
 
 -- name: renew
 -- Touches no row when the claim is no longer this owner's. Locks: the claim's row.
@@ -25,7 +27,8 @@ WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :ge
 
 -- name: begin
 -- Notes that the messages of a claim are being tried from now on, if it is still this owner's. Locks: the claim's row.
-UPDATE {claims} SET begun = true WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
+UPDATE {claims} SET begun = true
+WHERE claim_id = CAST(:claim_id AS uuid) AND owner = :owner AND generation = :generation
 
 -- name: fail
 -- Counts a failure of a claim's messages and keeps the error, if the claim is still this owner's. Locks: the claim's
@@ -97,9 +100,9 @@ RETURNING CAST(claim_id AS text), queue, owner, generation, messages, bytes, fir
     CAST(isolated AS integer)
 
 -- name: take_over
--- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former owner
--- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
--- counted if they were. Locks: the claim's row; rows that others have locked are skipped.
+-- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former
+-- owner off. A holder that ended without a report while it worked may have been ended by its messages: they are
+-- isolated, or counted if they were. Locks: the claim's row; rows that others have locked are skipped.
 UPDATE {claims}
 SET
     owner = :new_owner,
@@ -125,7 +128,8 @@ RETURNING CAST(claim_id AS text), queue, owner, generation, messages, bytes, fir
 -- Writes the row of a claim that was split off another: same owner, generation and lease; it has not failed yet. Locks:
 -- the new row.
 INSERT INTO {claims} (
-    claim_id, queue, owner, generation, messages, bytes, first_row_version, claimed_at, lease_until, last_error, isolated
+    claim_id, queue, owner, generation, messages, bytes, first_row_version, claimed_at, lease_until, last_error,
+    isolated
 )
 SELECT
     CAST(:new_claim_id AS uuid), queue, owner, generation, CAST(:messages AS integer), CAST(:bytes AS bigint),

@@ -41,13 +41,13 @@ CREATE INDEX IF NOT EXISTS {claims_index} ON {claims} (queue, first_row_version)
 CREATE UNLOGGED TABLE IF NOT EXISTS {outbox} (
     claim_id uuid NOT NULL,
     task text NOT NULL,
-    pile integer NOT NULL,
+    group_number integer NOT NULL,
     ordinal bigint GENERATED ALWAYS AS IDENTITY,
     id uuid NOT NULL,
     milliseconds bigint NOT NULL,
     headers text NOT NULL,
     body bytea,
-    PRIMARY KEY (claim_id, task, pile, ordinal)
+    PRIMARY KEY (claim_id, task, group_number, ordinal)
 );
 
 -- name: create_pauses

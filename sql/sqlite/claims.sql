@@ -100,9 +100,9 @@ WHERE ClaimId = :claim_id
 RETURNING ClaimId, Queue, Owner, Generation, Messages, Bytes, FirstRowVersion, Failures, Isolated
 
 -- name: take_over
--- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former owner
--- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
--- counted if they were. Locks: the database, as every write.
+-- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former
+-- owner off. A holder that ended without a report while it worked may have been ended by its messages: they are
+-- isolated, or counted if they were. Locks: the database, as every write.
 UPDATE {claims}
 SET
     Owner = :new_owner,

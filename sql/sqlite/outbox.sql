@@ -1,11 +1,11 @@
 -- name: stage
 -- Stages one result; the driver runs it once per row. Locks: the database, as every write.
-INSERT INTO {outbox} (ClaimId, Task, Pile, Id, Milliseconds, Headers, Body)
-VALUES (:claim_id, :task, :pile, :id, :milliseconds, :headers, :body)
+INSERT INTO {outbox} (ClaimId, Task, GroupNumber, Id, Milliseconds, Headers, Body)
+VALUES (:claim_id, :task, :group_number, :id, :milliseconds, :headers, :body)
 
 -- name: reports
 -- What tasks reported of the parts that they read, by number. Locks: none.
-SELECT Pile, Body FROM {outbox} WHERE ClaimId = :claim_id AND Task = :task
+SELECT GroupNumber, Body FROM {outbox} WHERE ClaimId = :claim_id AND Task = :task
 
 -- name: abandon
 -- Drops what was staged for a claim that its holder gives up. A process that lost the claim drops nothing: the rows may

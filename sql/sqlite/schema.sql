@@ -42,13 +42,13 @@ CREATE TABLE IF NOT EXISTS {outbox} (
     Ordinal INTEGER PRIMARY KEY,
     ClaimId TEXT NOT NULL,
     Task TEXT NOT NULL,
-    Pile INTEGER NOT NULL,
+    GroupNumber INTEGER NOT NULL,
     Id TEXT NOT NULL,
     Milliseconds INTEGER NOT NULL,
     Headers TEXT NOT NULL,
     Body BLOB
 );
-CREATE INDEX IF NOT EXISTS {outbox_index} ON {outbox} (ClaimId, Task, Pile);
+CREATE INDEX IF NOT EXISTS {outbox_index} ON {outbox} (ClaimId, Task, GroupNumber);
 
 -- name: create_pauses
 -- What operators have paused: one row per name, deleted when it is resumed. Times are milliseconds since 1970. Locks:

@@ -112,9 +112,9 @@ WHERE ClaimId = CAST(:claim_id AS uniqueidentifier)
     AND (Owner IS NULL OR LeaseUntil <= SYSUTCDATETIME() OR (Owner = :owner AND Generation = :generation));
 
 -- name: take_over
--- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former owner
--- off. A holder that ended without a report while it worked may have been ended by its messages: they are isolated, or
--- counted if they were. Locks: the claim's row; rows that others have locked are skipped.
+-- Takes over the oldest claim of a queue whose lease ran out or that was released. The generation fences the former
+-- owner off. A holder that ended without a report while it worked may have been ended by its messages: they are
+-- isolated, or counted if they were. Locks: the claim's row; rows that others have locked are skipped.
 DECLARE @owner nvarchar(200) = :new_owner, @lease int = :lease, @oldest uniqueidentifier;
 SELECT TOP (1) @oldest = ClaimId
 FROM {claims} WITH (UPDLOCK, READPAST, ROWLOCK)

@@ -1,11 +1,11 @@
 -- name: stage
 -- Stages results; the row is repeated for several. Identity values follow the order of the rows. Locks: the new rows.
-INSERT INTO {outbox} (ClaimId, Task, Pile, Id, Milliseconds, Headers, Body)
+INSERT INTO {outbox} (ClaimId, Task, GroupNumber, Id, Milliseconds, Headers, Body)
 SELECT
-    common.ClaimId, common.Task, common.Pile, CAST(v.Id AS uniqueidentifier), v.Milliseconds, v.Headers, v.Body
+    common.ClaimId, common.Task, common.GroupNumber, CAST(v.Id AS uniqueidentifier), v.Milliseconds, v.Headers, v.Body
 FROM
     (SELECT CAST(:claim_id AS uniqueidentifier) AS ClaimId, CAST(:task AS nvarchar(100)) AS Task,
-        CAST(:pile AS int) AS Pile) AS common
+        CAST(:group_number AS int) AS GroupNumber) AS common
 CROSS JOIN (
 VALUES
 (:id, :milliseconds, :headers, :body)
@@ -13,7 +13,7 @@ VALUES
 
 -- name: reports
 -- What tasks reported of the parts that they read, by number. Locks: shared while it reads.
-SELECT Pile, Body FROM {outbox} WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Task = :task
+SELECT GroupNumber, Body FROM {outbox} WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Task = :task
 
 -- name: abandon
 -- Drops what was staged for a claim that its holder gives up. A process that lost the claim drops nothing: the rows may

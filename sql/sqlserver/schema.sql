@@ -49,14 +49,14 @@ BEGIN
     CREATE TABLE {outbox} (
         [ClaimId] uniqueidentifier NOT NULL,
         [Task] nvarchar(100) NOT NULL,
-        [Pile] int NOT NULL,
+        [GroupNumber] int NOT NULL,
         [Ordinal] bigint IDENTITY(1,1) NOT NULL,
         [Id] uniqueidentifier NOT NULL,
         [Milliseconds] bigint NOT NULL,
         [Headers] nvarchar(max) NOT NULL,
         [Body] varbinary(max) NULL
     );
-    CREATE CLUSTERED INDEX [Index_Claim] ON {outbox} ([ClaimId], [Task], [Pile], [Ordinal]);
+    CREATE CLUSTERED INDEX [Index_Claim] ON {outbox} ([ClaimId], [Task], [GroupNumber], [Ordinal]);
 END
 
 -- name: create_pauses

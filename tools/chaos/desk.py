@@ -12,9 +12,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from queue_pipeline.transport import Claim, Operation, OutgoingMessage, QueueTransport, ReceivedMessage, RowsRead
-from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.failed.error_message import Failure, error_message
-from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from tools.chaos.arena import ERRORS, Arena
 from tools.chaos.plan import forwarded, number_of
 
@@ -128,7 +128,7 @@ class Desk:
         operations: Iterable[Operation],
         poison: Iterable[tuple[int, str]],
         read: RowsRead,
-        staged: Sequence[Pile] = (),
+        staged: Sequence[StagedGroup] = (),
     ) -> None:
         """End a claim with its results; an NGinn queue keeps its failed messages, others have an error queue."""
         is_nginn = self.arena.is_nginn
@@ -138,7 +138,7 @@ class Desk:
             self.write_effects(handled.effects),
             dead_letters=[row for row, _ in poison],
             staged=staged,
-            marks=[Mark(one.row_version, DOOMED) for one in handled.doomed] if is_nginn else (),
+            marks=[FailedRow(one.row_version, DOOMED) for one in handled.doomed] if is_nginn else (),
             read=read,
         )
 

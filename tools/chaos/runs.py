@@ -13,7 +13,7 @@ from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Attempted, Recovery
-from queue_pipeline.transport import ReadyMessages, TableRows
+from queue_pipeline.transport import MessageColumns, TableRows
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from tools.chaos.arena import ERRORS
@@ -157,13 +157,13 @@ class Transform:
             return headers
         return {**headers, MIXED: f"id {seen[0]}, correlation {seen[1]}"}
 
-    def _ready(self, kept: Sequence[tuple[dict[str, str], bytes]]) -> list[ReadyMessages]:
+    def _ready(self, kept: Sequence[tuple[dict[str, str], bytes]]) -> list[MessageColumns]:
         if not kept:
             return []
         ids = [headers[wire.MESSAGE_ID] for headers, _ in kept]
         texts = [wire.encode(headers) for headers, _ in kept]
         queue = self._desk.arena.next_queue(self._stage)
-        return [ReadyMessages(queue, False, ids, [NEVER_EXPIRES] * len(ids), texts, [body for _, body in kept])]
+        return [MessageColumns(queue, False, ids, [NEVER_EXPIRES] * len(ids), texts, [body for _, body in kept])]
 
     def _effects(self, kept: Sequence[tuple[dict[str, str], bytes]]) -> TableRows:
         rows = [(number_of(headers), self._stage) for headers, _ in kept]

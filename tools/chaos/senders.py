@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from queue_pipeline.transport import OutgoingMessage, ReadyMessages
+from queue_pipeline.transport import MessageColumns, OutgoingMessage
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from tools.chaos.arena import EVENT
 from tools.chaos.desk import Desk, RolledBack
@@ -63,8 +63,8 @@ class Sender:
         if kind == UNREADABLE:
             headers, bodies = zip(*map(desk.arena.plan.unreadable, numbers), strict=True)
             ids = [message_id(0, number) for number in numbers]
-            ready = ReadyMessages(first, False, ids, [NEVER_EXPIRES] * len(ids), headers, bodies)
-            desk.transport.dispatch_ready([ready], connection)
+            ready = MessageColumns(first, False, ids, [NEVER_EXPIRES] * len(ids), headers, bodies)
+            desk.transport.dispatch_columns([ready], connection)
             return
         messages: list[OutgoingMessage] = [desk.arena.plan.message(number) for number in numbers]
         if kind == DELAYED:

@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 
-from queue_pipeline.transport import Claim, Operation, ReadyMessages
+from queue_pipeline.transport import Claim, MessageColumns, Operation
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
 from tools.chaos.claimers import LONG_LEASE, SHORT_LEASES
@@ -21,7 +21,7 @@ _MOST_TASKS = 4
 
 
 class Stager:
-    """Claims, stages in several tasks, some of them twice, and completes by the piles of one attempt each."""
+    """Claims, stages in several tasks, some of them twice, and completes by the groups of one attempt each."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
@@ -49,21 +49,21 @@ class Stager:
         messages, poison, read = desk.transport.claims.messages(claim)
         handled = desk.handle(messages, stage, effect=True)
         parts = _cut(handled.operations, desk.chance.randint(1, _MOST_TASKS))
-        piles: list[Pile] = []
+        groups: list[StagedGroup] = []
         for part in parts:
             if desk.happens(0.2):
                 # Another attempt of the same task, whose report is not taken.
                 self._stage(claim, stage, part)
                 desk.note("staged in vain", len(part))
-            piles += self._stage(claim, stage, part)
+            groups += self._stage(claim, stage, part)
             desk.note("staged", len(part))
         if desk.happens(0.05):
             desk.note("abandoned", desk.transport.outbox.abandon(claim))
-            piles = [pile for part in parts for pile in self._stage(claim, stage, part)]
+            groups = [group for part in parts for group in self._stage(claim, stage, part)]
         zombie = self._start_zombie(claim, stage, parts) if desk.happens(0.3) else None
         try:
             time.sleep(pause)
-            desk.complete(claim, stage, handled, (), poison, read, piles)
+            desk.complete(claim, stage, handled, (), poison, read, groups)
             desk.note("completed", read.messages)
         finally:
             if zombie is not None:
@@ -71,12 +71,12 @@ class Stager:
         if desk.happens(0.2):
             self._stage_after_the_end(claim, stage, parts)
 
-    def _stage(self, claim: Claim, stage: int, part: Sequence[Operation]) -> list[Pile]:
+    def _stage(self, claim: Claim, stage: int, part: Sequence[Operation]) -> list[StagedGroup]:
         return self.desk.transport.outbox.stage(claim, f"task {uuid.uuid4()}", [self._ready(stage, part)])
 
-    def _ready(self, stage: int, part: Sequence[Operation]) -> ReadyMessages:
+    def _ready(self, stage: int, part: Sequence[Operation]) -> MessageColumns:
         messages = [operation.message for operation in part]
-        return ReadyMessages(
+        return MessageColumns(
             self.desk.arena.next_queue(stage),
             False,
             [message.headers[wire.MESSAGE_ID] for message in messages],

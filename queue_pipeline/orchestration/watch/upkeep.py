@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.pipeline_checks import DESCRIPTIONS, Outcome, evaluation, look_once
+from queue_pipeline.orchestration.pipeline_checks import DESCRIPTIONS, CheckOutcome, evaluation, look_once
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, RunUpkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import DatabaseUnavailableError
@@ -97,7 +97,7 @@ class Upkeep:
 
         return look
 
-    def _report(self, pipeline: QueuePipeline, outcome: Outcome) -> None:
+    def _report(self, pipeline: QueuePipeline, outcome: CheckOutcome) -> None:
         """Report a check when its outcome changed, and every hour."""
         key, now = dg.AssetCheckKey(names.pipeline_key(pipeline), outcome.name), self._clock()
         passed, reported_at = self._reported.get(key, (None, now))

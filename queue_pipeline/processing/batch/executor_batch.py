@@ -15,8 +15,8 @@ from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.failed_copies import reasons_of
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.claims.outbox import Pile
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.claims.outbox import StagedGroup
+from queue_pipeline.transport.message_columns import MessageColumns
 
 
 class ExecutorBatches:
@@ -41,7 +41,7 @@ class ExecutorBatches:
         failed = [one.row_version for one in results.failures]
         refused = read_rows(transport.claim_reader, claim, failed)
         errors = self._context.copies(refused, reasons_of(results.failures, self._context.place))
-        piles = [*results.piles, *self._confirmed(claim, failed, started)]
+        groups = [*results.groups, *self._confirmed(claim, failed, started)]
         ready = [*errors.ready, *self._acknowledged(claim, failed)]
         transformed = clock.lap()
         transport.claims.complete(
@@ -50,13 +50,13 @@ class ExecutorBatches:
             self._context.own_tables(results.tables),
             ready=ready,
             dead_letters=[row.row_version for row in results.unreadable],
-            staged=piles,
+            staged=groups,
             marks=errors.marks,
             read=results.read,
         )
         return executors_report(claim, results, errors, clock, transformed)
 
-    def _confirmed(self, claim: Claim, failed: Sequence[int], started: datetime) -> list[Pile]:
+    def _confirmed(self, claim: Claim, failed: Sequence[int], started: datetime) -> list[StagedGroup]:
         """The copies for the audit queue: one of every message, so that executors make them."""
         pipeline = self._context.pipeline
         if pipeline.audit_queue is None:
@@ -71,7 +71,7 @@ class ExecutorBatches:
         )
         return self._executors.confirm(claim, confirming)
 
-    def _acknowledged(self, claim: Claim, failed: Sequence[int]) -> list[ReadyMessages]:
+    def _acknowledged(self, claim: Claim, failed: Sequence[int]) -> list[MessageColumns]:
         """What ServiceControl waits for; whoever makes audit copies sees to it there."""
         pipeline, transport = self._context.pipeline, self._context.transport
         if pipeline.audit_queue is not None:

@@ -36,7 +36,7 @@ from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_reader import Part
-from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.operations.user_tables import TableRows
 
@@ -47,7 +47,7 @@ _CONFIRMED = ("row_version", "headers", "body", "message_id")
 class StagedResults:
     """What executors made of a claim: results in the outbox, what failed, and rows for the user's own tables."""
 
-    piles: Sequence[Pile]
+    groups: Sequence[StagedGroup]
     failures: Sequence[Failed]
     tables: Sequence[TableRows]
     parts: Sequence[PartReport]
@@ -88,14 +88,14 @@ class Executors:
                 raise
             raise strangers(self._pipeline.name, "its plan reads another batch, whose claim has ended") from error
 
-    def confirm(self, claim: Claim, confirming: Confirming) -> list[Pile]:
+    def confirm(self, claim: Claim, confirming: Confirming) -> list[StagedGroup]:
         """Stage the copies of a claim's messages for the audit queue, and acknowledgements."""
         schema = pa.schema([SCHEMA.field(name) for name in _CONFIRMED])
         with own_errors(), self._sessions.session() as spark:
             parts = claim_parts(self._transport, claim)
             reading = Reading(executor_settings(self._transport), claim, parts, spark_schema(schema))
             messages = partial(confirmations, confirming=confirming)
-            return self._write(claim, _claimed(spark, reading), messages)[0].piles
+            return self._write(claim, _claimed(spark, reading), messages)[0].groups
 
     def _stage(self, spark: SparkSession, claim: Claim, sending: Sending) -> StagedResults:
         parts, job = claim_parts(self._transport, claim), new_job()
@@ -104,7 +104,7 @@ class Executors:
         reading = Reading(settings, claim, parts, spark_schema(schema), self._parser, job)
         further = () if self._parser is None else (PAYLOAD,)
         returned = returned_by(self._pipeline, messages_frame(_claimed(spark, reading), claim.failures + 1, *further))
-        manifest, rows = Manifest(piles=[], failures=[]), list[OutcomeRows]()
+        manifest, rows = Manifest(groups=[], failures=[]), list[OutcomeRows]()
         if returned.outcomes is not None:
             outcomes = returned.outcomes
             if not is_narrow(physical_plan(outcomes)):
@@ -120,7 +120,7 @@ class Executors:
         if self._pipeline.require_outcome:
             failures += [no_outcome(row_version) for row_version in without]
             without = []
-        return StagedResults(manifest.piles, failures, together(rows), reports, len(without))
+        return StagedResults(manifest.groups, failures, together(rows), reports, len(without))
 
     def _reports(self, claim: Claim, job: str, parts: Sequence[Part]) -> list[PartReport]:
         """What was read, by part; one that the transform never asked for is read here."""

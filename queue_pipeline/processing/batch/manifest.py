@@ -9,7 +9,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.results.table_rows import OutcomeRows
-from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.claims.outbox import StagedGroup
 
 
 class TaskReport(WriterCommitMessage):
@@ -18,14 +18,14 @@ class TaskReport(WriterCommitMessage):
     def __init__(
         self,
         task: str,
-        piles: Sequence[Pile] = (),
+        groups: Sequence[StagedGroup] = (),
         failures: Sequence[Failed] = (),
         rows: Sequence[tuple[int, int]] = (),
         tables: Sequence[OutcomeRows] = (),
         empty: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.task = task
-        self.piles = list(piles)
+        self.groups = list(groups)
         self.failures = list(failures)
         self.rows = list(rows)
         self.tables = list(tables)
@@ -33,11 +33,11 @@ class TaskReport(WriterCommitMessage):
 
 
 class Manifest(BaseModel):
-    """All that a job staged: the piles that count, the messages that failed, and which messages results belong to."""
+    """All that a job staged: the groups that count, the messages that failed, and which messages results belong to."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    piles: list[Pile]
+    groups: list[StagedGroup]
     failures: list[Failed]
     rows: list[tuple[int, int]] = []
     """Ranges of row versions; what tasks have for tables travels beside it, as Arrow."""
@@ -49,7 +49,7 @@ class Manifest(BaseModel):
         """The manifest of a job's tasks, or of manifests of some of them each."""
         everything = list(reports)
         return Manifest(
-            piles=[pile for report in everything for pile in report.piles],
+            groups=[group for report in everything for group in report.groups],
             failures=[failed for report in everything for failed in report.failures],
             rows=[part for report in everything for part in report.rows],
             empty=[part for report in everything for part in report.empty],

@@ -27,8 +27,8 @@ from queue_pipeline.processing.results.sorting import strangers
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.error_message import Failure
-from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.transport import QueueTransport
 
@@ -106,7 +106,7 @@ class BatchProcessor:
         done = batch.messages.filter(pc.invert(refused))
         ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]
         if mode in (TransactionMode.UNRELIABLE, TransactionMode.RECEIVE_ONLY):
-            self._transport.dispatch_ready(ready)
+            self._transport.dispatch_columns(ready)
             ready = []
         if mode is not TransactionMode.UNRELIABLE:
             self._complete(batch, ready, self._context.own_tables(results.tables), errors.marks)
@@ -122,7 +122,7 @@ class BatchProcessor:
         clock = Clock()
         copies = self._context.copies(batch.messages, same_reason(batch.messages, failure), retry)
         if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
-            self._transport.dispatch_ready(copies.ready)
+            self._transport.dispatch_columns(copies.ready)
         else:
             self._complete(batch, copies.ready, marks=copies.marks)
         return driver_report(batch, copies, clock)
@@ -139,16 +139,16 @@ class BatchProcessor:
     def _complete(
         self,
         batch: ClaimedBatch,
-        ready: Sequence[ReadyMessages],
+        ready: Sequence[MessageColumns],
         work: Callable[[Connection], None] | None = None,
-        marks: Sequence[Mark] = (),
+        marks: Sequence[FailedRow] = (),
     ) -> None:
         dead_letters = [row.row_version for row in batch.unreadable]
         self._transport.claims.complete(
             batch.claim, (), work, ready=ready, dead_letters=dead_letters, marks=marks, read=batch.read
         )
 
-    def _confirmations(self, messages: Table, started: datetime) -> list[ReadyMessages]:
+    def _confirmations(self, messages: Table, started: datetime) -> list[MessageColumns]:
         """What is sent about messages that were processed: to the audit queue, and to whoever retried them."""
         pipeline, now = self._pipeline, datetime.now(UTC)
         confirmed = acknowledgements(messages, now, pipeline.endpoint_name)

@@ -16,7 +16,7 @@ from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch, Unreadab
 from queue_pipeline.processing.batch.executors import StagedResults
 from queue_pipeline.processing.batch.part_report import PartReport
 from queue_pipeline.processing.batch.transformer import Transformed
-from queue_pipeline.processing.results.failed_copies import FailedCopies, FailedMessage
+from queue_pipeline.processing.results.failed_copies import FailedCopies, MessageFailure
 from queue_pipeline.transport.claims.claim import Claim
 
 SLOWEST_KEPT = 5
@@ -31,7 +31,7 @@ class BatchReport:
     messages: int
     bytes: int
     sent: int
-    failed: Sequence[FailedMessage]
+    failed: Sequence[MessageFailure]
     expired: int
     table_rows: int
     read_seconds: float
@@ -97,7 +97,7 @@ def executors_report(
         generation=claim.generation,
         messages=claim.messages,
         bytes=claim.bytes,
-        sent=sum(pile.messages for pile in results.piles),
+        sent=sum(group.messages for group in results.groups),
         failed=[*copies.failed, *map(_unreadable, results.unreadable)],
         expired=claim.expired,
         table_rows=sum(len(rows.rows) for rows in results.tables),
@@ -126,8 +126,8 @@ def _slowest(ids: Array, latencies: Array) -> list[tuple[str, float]]:
     return [(row["id"], row["seconds"]) for row in table.take(chosen).to_pylist()]
 
 
-def _unreadable(row: Unreadable) -> FailedMessage:
-    return FailedMessage(row.id, None, "MessageHeadersUnreadable", row.problem)
+def _unreadable(row: Unreadable) -> MessageFailure:
+    return MessageFailure(row.id, None, "MessageHeadersUnreadable", row.problem)
 
 
 class Clock:

@@ -19,14 +19,14 @@ from queue_pipeline.processing.results.table_rows import OutcomeRows
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionResults:
     """What becomes of the rows of a partition: messages to send, messages that failed, rows for tables."""
 
-    ready: Sequence[ReadyMessages] = ()
+    ready: Sequence[MessageColumns] = ()
     failures: Sequence[Failed] = ()
     tables: Sequence[OutcomeRows] = ()
     rows: Sequence[tuple[int, int]] = ()
@@ -53,8 +53,8 @@ def stage_partition(
     if not filled:
         return TaskReport(task)
     made = messages(usual_types(pa.Table.from_batches(filled)))
-    piles = settings.open().outbox.stage(claim, task, made.ready)
-    return TaskReport(task, piles, made.failures, made.rows, made.tables, made.empty)
+    groups = settings.open().outbox.stage(claim, task, made.ready)
+    return TaskReport(task, groups, made.failures, made.rows, made.tables, made.empty)
 
 
 def abandon(transport: QueueTransport, claim: Claim) -> None:

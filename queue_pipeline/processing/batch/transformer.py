@@ -31,7 +31,7 @@ from queue_pipeline.processing.results.sorting import (
 from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.processing.spark.input import Handover
 from queue_pipeline.processing.spark.internals import AttemptSessions, collected
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.operations.user_tables import TableRows
 
 # A frame needs a row to have columns.
@@ -44,7 +44,7 @@ _ANY_MESSAGE = pa.Table.from_pylist(
 class Transformed:
     """What is to be written for a batch."""
 
-    ready: Sequence[ReadyMessages] = ()
+    ready: Sequence[MessageColumns] = ()
     failures: Sequence[Failed] = ()
     tables: Sequence[TableRows] = ()
     without_outcome: int = 0

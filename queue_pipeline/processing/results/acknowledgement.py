@@ -9,10 +9,10 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 
 
-def acknowledgements(messages: Table, now: datetime, endpoint: str | None = None) -> list[ReadyMessages]:
+def acknowledgements(messages: Table, now: datetime, endpoint: str | None = None) -> list[MessageColumns]:
     """A control message for each message that asks for one, by the queue that it goes to."""
     texts = messages["headers"]
     retried = pc.match_substring(texts, wire.RETRY_UNIQUE_MESSAGE_ID)
@@ -41,6 +41,6 @@ def _headers(unique_message_id: str, now: datetime, endpoint: str | None) -> dic
     }
 
 
-def _ready(queue: str, headers: list[dict[str, str]]) -> ReadyMessages:
+def _ready(queue: str, headers: list[dict[str, str]]) -> MessageColumns:
     ids, count = [one[wire.MESSAGE_ID] for one in headers], len(headers)
-    return ReadyMessages(queue, False, ids, [NEVER_EXPIRES] * count, list(map(wire.encode, headers)), [b""] * count)
+    return MessageColumns(queue, False, ids, [NEVER_EXPIRES] * count, list(map(wire.encode, headers)), [b""] * count)

@@ -12,7 +12,7 @@ from queue_pipeline.processing.results.acknowledgement import is_acknowledged
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.failed.error_message import processing_headers
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 
 _HAS_ID = re.escape(f'"{wire.MESSAGE_ID}"') + r'\s*:\s*"[^"]'
 _HAS_MORE = "|".join(
@@ -32,7 +32,7 @@ def audit_copies(
     ended: datetime,
     endpoint: str,
     time_to_live: float | None = None,
-) -> ReadyMessages:
+) -> MessageColumns:
     """The messages as they came, for the audit queue; what is added to their headers is the same for nearly all.
 
     `time_to_live` is in seconds, and of the copies only.
@@ -45,7 +45,7 @@ def audit_copies(
     texts, ids = messages["headers"], messages["message_id"].to_pylist()
     headers = _add_to_all(texts.to_pylist(), _can_be_added_to(texts), ids, added)
     milliseconds = NEVER_EXPIRES if time_to_live is None else max(1, round(time_to_live * 1000))
-    return ReadyMessages(queue, False, ids, [milliseconds] * len(ids), headers, messages["body"].to_pylist())
+    return MessageColumns(queue, False, ids, [milliseconds] * len(ids), headers, messages["body"].to_pylist())
 
 
 def _can_be_added_to(texts: Table) -> list[bool]:

@@ -17,7 +17,7 @@ from queue_pipeline.processing.results.sorting import in_order
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.publish import INTENT
 
 
@@ -49,7 +49,7 @@ class Sending:
         return self.reply_to if is_endpoint(queue) == is_endpoint(self.reply_to) else None
 
 
-def envelopes(sends: Sequence[Table], sending: Sending) -> list[ReadyMessages]:
+def envelopes(sends: Sequence[Table], sending: Sending) -> list[MessageColumns]:
     """The rows to send as messages, one set for each queue, delayed ones apart, and one for each subscriber."""
     queues: dict[str, list[Table]] = {}
     events: dict[str, list[Table]] = {}
@@ -73,7 +73,7 @@ def _split(rows: Table, column: str, into: dict[str, list[Table]]) -> None:
         into.setdefault(value, []).append(chosen)
 
 
-def _publications(rows: Table, event: str, sending: Sending) -> list[ReadyMessages]:
+def _publications(rows: Table, event: str, sending: Sending) -> list[MessageColumns]:
     """Events as messages: the same ids, headers and bodies for each subscriber, but for where answers go."""
     publication = sending.events[event]
     declared = replace(
@@ -83,7 +83,7 @@ def _publications(rows: Table, event: str, sending: Sending) -> list[ReadyMessag
         times_to_live={},
     )
     rows = rows.combine_chunks()
-    ids, made = _result_ids(rows, event, sending), dict[str | None, ReadyMessages]()
+    ids, made = _result_ids(rows, event, sending), dict[str | None, MessageColumns]()
     for reply_to in map(sending.reply_to_for, publication.subscribers):
         if reply_to not in made:
             made[reply_to] = _messages(rows, ids, event, False, declared, reply_to)
@@ -93,7 +93,7 @@ def _publications(rows: Table, event: str, sending: Sending) -> list[ReadyMessag
     ]
 
 
-def _envelopes(rows: Table, queue: str, sending: Sending) -> list[ReadyMessages]:
+def _envelopes(rows: Table, queue: str, sending: Sending) -> list[MessageColumns]:
     later = pc.is_valid(rows["delay"])
     parts = [(rows, False)]
     if pc.any(later).as_py():
@@ -119,7 +119,7 @@ def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
 
 def _messages(
     rows: Table, message_ids: list[str], queue: str, delayed: bool, sending: Sending, reply_to: str | None
-) -> ReadyMessages:
+) -> MessageColumns:
     """The messages of one queue."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     milliseconds = _milliseconds(columns, queue, delayed, sending)
@@ -147,7 +147,7 @@ def _messages(
     if columns["headers"].null_count < rows.num_rows:
         texts = [_with_own(text, own) for text, own in zip(texts, columns["headers"].to_pylist(), strict=True)]
     bodies: list[bytes] = pc.fill_null(columns["body"], b"").to_pylist()
-    return ReadyMessages(queue, delayed, message_ids, milliseconds, texts, bodies)
+    return MessageColumns(queue, delayed, message_ids, milliseconds, texts, bodies)
 
 
 def _milliseconds(columns: Mapping[str, Any], queue: str, delayed: bool, sending: Sending) -> list[int]:

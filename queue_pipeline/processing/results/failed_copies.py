@@ -14,8 +14,8 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline.transport.failed.stack_frames import Frame, trace_at
-from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
+from queue_pipeline.transport.message_columns import MessageColumns
 
 SHORTEST_TRACE = 2_048
 MOST_TRACES = 16 * 1024 * 1024
@@ -24,7 +24,7 @@ _COLUMNS = ["id", "row_version", "message_id", "message_type", "headers", "body"
 
 
 @dataclass(frozen=True, slots=True)
-class FailedMessage:
+class MessageFailure:
     """A message that went to the error queue."""
 
     id: str
@@ -38,14 +38,14 @@ class FailedMessage:
 class FailedCopies:
     """What is written for messages that failed, and which of them went to the error queue."""
 
-    ready: Sequence[ReadyMessages]
-    failed: Sequence[FailedMessage]
+    ready: Sequence[MessageColumns]
+    failed: Sequence[MessageFailure]
     delayed: int
-    marks: Sequence[Mark] = ()
+    marks: Sequence[FailedRow] = ()
     """What becomes of messages of an NGinn queue, of which no copies are made."""
 
 
-class Receiver(Protocol):
+class Consumer(Protocol):
     """Who processed messages: a pipeline, or whatever else receives from a queue."""
 
     @property
@@ -62,7 +62,7 @@ class Receiver(Protocol):
 
 
 def failed_copies(
-    receiver: Receiver,
+    consumer: Consumer,
     address: str,
     messages: Table,
     reasons: Mapping[int, Failure],
@@ -73,8 +73,8 @@ def failed_copies(
 
     They are columns and not operations: two messages may carry one id, and each of them has to arrive.
     """
-    errors, later = _Columns(), _Columns()
-    failed: list[FailedMessage] = []
+    errors, later = _CopyColumns(), _CopyColumns()
+    failed: list[MessageFailure] = []
     for row in messages.select(_COLUMNS).to_pylist():
         reason = reasons[row["row_version"]]
         headers = wire.decode(row["headers"])
@@ -88,13 +88,13 @@ def failed_copies(
             continue
         failure = replace(reason, data={**_message_data(row), **reason.data})
         copy = error_message(
-            headers, row["body"], failure, address, receiver.endpoint_name, now, message_id=row["message_id"]
+            headers, row["body"], failure, address, consumer.endpoint_name, now, message_id=row["message_id"]
         )
         errors.add(row["message_id"], NEVER_EXPIRES, copy.headers, row["body"])
         failed.append(
-            FailedMessage(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
+            MessageFailure(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
         )
-    ready = [errors.ready(receiver.error_queue, False), later.ready(receiver.input_queue, True)]
+    ready = [errors.ready(consumer.error_queue, False), later.ready(consumer.input_queue, True)]
     return FailedCopies([one for one in ready if one.ids], failed, len(later.ids))
 
 
@@ -104,17 +104,17 @@ def failed_in_place(
     retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
 ) -> FailedCopies:
     """What becomes of messages of an NGinn queue: each stays where it is, to be tried again or as a failed one."""
-    marks: list[Mark] = []
-    failed: list[FailedMessage] = []
+    marks: list[FailedRow] = []
+    failed: list[MessageFailure] = []
     for row in messages.select(["id", "row_version", "message_id", "message_type", "headers"]).to_pylist():
         reason = reasons[row["row_version"]]
         again = retry(wire.decode(row["headers"]))
         text = reason.stack_trace or f"{reason.error_type}: {reason.message}"
         milliseconds = None if again is None else round(again.delay.total_seconds() * 1000)
-        marks.append(Mark(row["row_version"], text, milliseconds))
+        marks.append(FailedRow(row["row_version"], text, milliseconds))
         if again is None:
             failed.append(
-                FailedMessage(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
+                MessageFailure(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
             )
     return FailedCopies((), failed, len(marks) - len(failed), marks)
 
@@ -138,7 +138,7 @@ def same_reason(messages: Table, failure: Failure) -> dict[int, Failure]:
     return dict.fromkeys(messages["row_version"].to_pylist(), replace(failure, stack_trace=trace))
 
 
-def ids_of(failed: Iterable[FailedMessage]) -> list[str]:
+def ids_of(failed: Iterable[MessageFailure]) -> list[str]:
     """The ids by which a person finds them in the error queue."""
     return [one.message_id or one.id for one in failed]
 
@@ -149,7 +149,7 @@ def _message_data(row: Mapping[str, Any]) -> dict[str, str]:
     return {"Message type": row["message_type"], **data} if row["message_type"] else data
 
 
-class _Columns:
+class _CopyColumns:
     def __init__(self) -> None:
         self.ids: list[str] = []
         self._milliseconds: list[int] = []
@@ -162,5 +162,5 @@ class _Columns:
         self._headers.append(wire.encode(headers))
         self._bodies.append(body)
 
-    def ready(self, queue: str, delayed: bool) -> ReadyMessages:
-        return ReadyMessages(queue, delayed, self.ids, self._milliseconds, self._headers, self._bodies)
+    def ready(self, queue: str, delayed: bool) -> MessageColumns:
+        return MessageColumns(queue, delayed, self.ids, self._milliseconds, self._headers, self._bodies)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.report import SLOWEST_KEPT, BatchReport
-from queue_pipeline.processing.results.failed_copies import FailedMessage
+from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.recovery import Attempted
 
 FAILED_KEPT = 20
@@ -45,7 +45,7 @@ class RunFigures:
     read_seconds: float = 0.0
     transform_seconds: float = 0.0
     complete_seconds: float = 0.0
-    failures: list[FailedMessage] = field(default_factory=list)
+    failures: list[MessageFailure] = field(default_factory=list)
     slowest: list[tuple[str, float]] = field(default_factory=list)
     _latencies: list[Any] = field(default_factory=list)
     _first: float | None = None

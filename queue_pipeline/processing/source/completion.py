@@ -67,7 +67,7 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
         write,
         ready=copies.ready,
         dead_letters=unreadable,
-        staged=manifest.piles,
+        staged=manifest.groups,
         marks=copies.marks,
         read=read,
     )

@@ -24,7 +24,7 @@ class StreamReport(TaskReport):
 
     def __init__(self, claim: Claim | None, report: TaskReport | None) -> None:
         made = report or TaskReport("")
-        super().__init__(made.task, made.piles, made.failures, made.rows, made.tables)
+        super().__init__(made.task, made.groups, made.failures, made.rows, made.tables)
         self.claim = claim
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from queue_pipeline.transport.claims.claim import Claim, partly_lost
-from queue_pipeline.transport.claims.claim_table import ClaimStore
+from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError, MessageTooLargeError
@@ -38,7 +38,7 @@ class ClaimReader:
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
         self._book = book
-        self._store = ClaimStore(database, book)
+        self._store = ClaimTable(database, book)
 
     def parts(
         self, claim: Claim, max_messages: int = DEFAULT_PART_MESSAGES, max_bytes: int = DEFAULT_PART_BYTES

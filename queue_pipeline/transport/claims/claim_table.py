@@ -16,7 +16,7 @@ from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.queues import CLAIMS_TABLE, AddressBook, ClaimTables
 
 
-class ClaimStore:
+class ClaimTable:
     """Reads and writes `QueueClaims` and `<queue>.Claimed`."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:

@@ -26,7 +26,7 @@ from queue_pipeline.transport.claims.claim import (
     lost,
     partly_lost,
 )
-from queue_pipeline.transport.claims.claim_table import ClaimStore
+from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.claims.completion import Completer
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
 from queue_pipeline.transport.claims.outbox import Outbox
@@ -69,7 +69,7 @@ class Claims:
         self._book = book
         self._forwarder = forwarder
         self._failures = failures
-        self._store = ClaimStore(database, book)
+        self._store = ClaimTable(database, book)
         # What is different for NGinn queues, whose messages stay where they are.
         self._in_place = InPlaceClaims(database, book, self._store, incoming)
         completer = Completer(database, self._store, self._in_place, sender, forwarder, outbox)

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from queue_pipeline.transport.claims.claim import Claim, RowsRead, differs
-from queue_pipeline.transport.claims.claim_table import ClaimStore
-from queue_pipeline.transport.claims.outbox import Outbox, Pile
+from queue_pipeline.transport.claims.claim_table import ClaimTable
+from queue_pipeline.transport.claims.outbox import Outbox, StagedGroup
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, LockTimeoutError
-from queue_pipeline.transport.layouts.nginn.claim_rows import InPlaceClaims, Mark, OutOfTurn
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow, InPlaceClaims, OutOfTurn
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import Operation
 from queue_pipeline.transport.queues import ClaimTables
 from queue_pipeline.transport.send import AnyShipment, Sender, count
@@ -31,7 +31,7 @@ class Completer:
     def __init__(
         self,
         database: Database,
-        store: ClaimStore,
+        store: ClaimTable,
         in_place: InPlaceClaims,
         sender: Sender,
         forwarder: Forwarder,
@@ -49,10 +49,10 @@ class Completer:
         claim: Claim,
         operations: Iterable[Operation] = (),
         work: Callable[[Connection], object] | None = None,
-        ready: Sequence[ReadyMessages] = (),
+        ready: Sequence[MessageColumns] = (),
         dead_letters: Sequence[int] = (),
-        staged: Sequence[Pile] = (),
-        marks: Sequence[Mark] = (),
+        staged: Sequence[StagedGroup] = (),
+        marks: Sequence[FailedRow] = (),
         *,
         read: RowsRead | None,
     ) -> int:
@@ -66,7 +66,7 @@ class Completer:
         results that lie in the outbox; if a single one of them is not there, nothing is done. `marks` say what becomes
         of messages of an NGinn queue that failed. Returns how many messages were sent.
         """
-        prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_ready(ready)]
+        prepared: list[AnyShipment] = [*self._sender.prepare(operations), *self._sender.prepare_columns(ready)]
         tables = self._store.tables(claim)
 
         def finish(transaction: Transaction) -> int:
@@ -99,7 +99,7 @@ class Completer:
                 # A commit whose answer was lost may be done after the first look at the claim: then it is gone here.
                 is_unknown = is_unknown or isinstance(error, CommitUnknownError)
                 if is_unknown and self._is_ended(claim):
-                    return count(prepared) + sum(pile.messages for pile in staged)
+                    return count(prepared) + sum(group.messages for group in staged)
                 if isinstance(error, ClaimLostError) or tried == COMMIT_TRIES:
                     raise
         raise AssertionError("unreachable")

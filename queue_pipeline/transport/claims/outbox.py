@@ -1,7 +1,7 @@
 """The outbox: results that lie ready beside a claim, staged by many processes, until one transaction completes it.
 
 Nothing in it counts for anything until then: to stage results a process must still hold the claim, and the completion
-takes exactly the piles that were reported to it, row for row, and drops the rest.
+takes exactly the groups that were reported to it, row for row, and drops the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import StagedLostError
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import new_row_ids
 from queue_pipeline.transport.queues import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
@@ -25,7 +25,7 @@ STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")
 
 
 @dataclass(frozen=True, slots=True)
-class Pile:
+class StagedGroup:
     """Messages for one queue that one task staged."""
 
     task: str
@@ -43,12 +43,12 @@ class Outbox:
         self._book = book
         self._sender = sender
 
-    def stage(self, claim: Claim, task: str, ready: Iterable[ReadyMessages]) -> list[Pile]:
+    def stage(self, claim: Claim, task: str, ready: Iterable[MessageColumns]) -> list[StagedGroup]:
         """Lay messages ready under the name of a task, all or none, if the claim is still its holder's.
 
         `task` must be new for every attempt: what an earlier one staged is never added to.
         """
-        shipments = self._sender.prepare_ready(ready)
+        shipments = self._sender.prepare_columns(ready)
         if not shipments:
             return []
 
@@ -58,13 +58,13 @@ class Outbox:
             self._hold(transaction, claim)
 
         self._database.run(write)
-        return [_pile(task, number, shipment) for number, shipment in enumerate(shipments)]
+        return [_staged_group(task, number, shipment) for number, shipment in enumerate(shipments)]
 
     def _write(self, transaction: Transaction, claim: Claim, shipment: ReadyShipment, task: str, number: int) -> None:
         rows = self._sender.stored_rows(transaction, shipment)
         if not self._database.driver.copies:
             command = self._statement("outbox.stage", claim)
-            transaction.insert(command, rows, claim_id=claim.claim_id, task=task, pile=number)
+            transaction.insert(command, rows, claim_id=claim.claim_id, task=task, group_number=number)
             return
         first = (uuid_bytes(claim.claim_id), task, number)
         staged = ((*first, uuid_bytes(row.id), row.milliseconds, row.headers, row.body) for row in rows)
@@ -76,7 +76,7 @@ class Outbox:
 
         def write(transaction: Transaction) -> None:
             command = self._statement("outbox.stage", claim)
-            transaction.insert(command, [row], claim_id=claim.claim_id, task=task, pile=number)
+            transaction.insert(command, [row], claim_id=claim.claim_id, task=task, group_number=number)
             self._hold(transaction, claim)
 
         self._database.run(write)
@@ -97,21 +97,21 @@ class Outbox:
         command = self._statement("outbox.sweep", None)
         return self._database.run(lambda own: own.count(command))
 
-    def deliver(self, transaction: Transaction, claim: Claim, piles: Sequence[Pile]) -> int:
-        """Move piles to their queues, in the transaction that completes their claim; returns how many messages."""
+    def deliver(self, transaction: Transaction, claim: Claim, groups: Sequence[StagedGroup]) -> int:
+        """Move groups to their queues, in the transaction that completes their claim; returns how many messages."""
         dialect, delivered = self._database.dialect, 0
         outbox = self._book.own(OUTBOX_TABLE)
-        for pile in piles:
-            table = self._sender.table_of(pile.destination, delayed=pile.delayed)
-            if pile.delayed:
+        for group in groups:
+            table = self._sender.table_of(group.destination, delayed=group.delayed)
+            if group.delayed:
                 name = f"{table.layout}/queue.deliver_delayed"
                 command = dialect.statement(name, queue=table, delayed=table, outbox=outbox)
             else:
                 names = dialect.optional_columns(self._database.shapes.columns(transaction, table))
                 command = dialect.statement(f"{table.layout}/queue.deliver", queue=table, outbox=outbox, **names)
-            moved = transaction.count(command, claim_id=claim.claim_id, task=pile.task, pile=pile.number)
-            if moved != pile.messages:
-                raise _missing(claim, f"{pile.messages - moved} of {pile.messages} messages for {pile.destination}")
+            moved = transaction.count(command, claim_id=claim.claim_id, task=group.task, group_number=group.number)
+            if moved != group.messages:
+                raise _missing(claim, f"{group.messages - moved} of {group.messages} messages for {group.destination}")
             delivered += moved
         return delivered
 
@@ -130,10 +130,10 @@ class Outbox:
         return replace(command, queue=claim.queue if claim else None)
 
 
-def _pile(task: str, number: int, shipment: ReadyShipment) -> Pile:
+def _staged_group(task: str, number: int, shipment: ReadyShipment) -> StagedGroup:
     ready = shipment.messages
     destination = ready.destination if isinstance(ready.destination, str) else str(ready.destination)
-    return Pile(task, number, destination, ready.delayed, shipment.size)
+    return StagedGroup(task, number, destination, ready.delayed, shipment.size)
 
 
 def _missing(claim: Claim, what: str) -> StagedLostError:

@@ -14,7 +14,7 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
 )
 from queue_pipeline.transport.index_audit.description import Index, Sequence, Size, TableDescription
-from queue_pipeline.transport.index_audit.findings import Finding, Judge, Severity, missing_columns, nginn_findings
+from queue_pipeline.transport.index_audit.findings import Finding, QueueAudit, Severity, missing_columns, nginn_findings
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 
@@ -38,7 +38,7 @@ class IndexAuditor:
         described = self._with_size(described)
         if self._database.dialect.has("audit.sequence"):
             described = replace(described, sequence=self._sequence(queue))
-        return Judge(self._database.dialect, described, delayed and self._with_size(delayed)).findings()
+        return QueueAudit(self._database.dialect, described, delayed and self._with_size(delayed)).findings()
 
     def missing_indexes(self, queue: QueueTable) -> list[Finding]:
         """Only the missing indexes, to warn of before the work: a failing check is logged, never raised."""
@@ -46,7 +46,7 @@ class IndexAuditor:
             if is_nginn(queue):
                 return self._audit_in_place(queue)
             described, delayed = self._database.run(lambda own: self._describe_both(own, queue), write=False)
-            return Judge(self._database.dialect, described, delayed).missing_indexes()
+            return QueueAudit(self._database.dialect, described, delayed).missing_indexes()
         except QueueNotFoundError:
             return []  # the work itself will say so
         except Exception as error:

@@ -146,7 +146,7 @@ def _finding(
     return Finding(queue.table.canonical, code, severity, message, cost, fix.script, fix.section or "")
 
 
-class Judge:
+class QueueAudit:
     """Decides what is wrong with one queue; `delayed` is its `.Delayed` table, where there is one."""
 
     def __init__(self, dialect: Dialect, queue: TableDescription, delayed: TableDescription | None) -> None:

@@ -35,7 +35,7 @@ class InstallOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class InstallStep:
     """One table to be there at the end, and the statements that create it."""
 
     table: QueueTable
@@ -58,13 +58,13 @@ def steps(
     queues: list[QueueTable],
     plain_queues: list[QueueTable],
     options: InstallOptions,
-) -> list[Step]:
+) -> list[InstallStep]:
     """Everything to create: full queues, plain ones (error, audit: a table and no more), and the shared tables."""
     if options.heap and not dialect.has("nservicebus/schema.create_queue_heap"):
         raise ConfigurationError(f"a heap is a choice of SQL Server's; leave --heap out on {dialect.name}")
     if options.grant_to and not dialect.has("schema.grant"):
         raise ConfigurationError(f"{dialect.name} has no accounts; leave --grant-to out")
-    made: list[Step] = []
+    made: list[InstallStep] = []
     for queue in [*queues, *plain_queues]:
         book.check_length(queue)
         made.append(_queue_step(dialect, queue, options))
@@ -107,7 +107,7 @@ def steps(
     return made
 
 
-def script(dialect: Dialect, made: list[Step]) -> str:
+def script(dialect: Dialect, made: list[InstallStep]) -> str:
     """The same DDL as a file that a DBA can read and run."""
     parts = []
     for step in made:
@@ -141,10 +141,10 @@ class Installer:
         )
         return list(self._run(made))
 
-    def _run(self, made: list[Step]) -> Iterator[Installed]:
+    def _run(self, made: list[InstallStep]) -> Iterator[Installed]:
         for step in made:
 
-            def create(transaction: Transaction, step: Step = step) -> bool:
+            def create(transaction: Transaction, step: InstallStep = step) -> bool:
                 self._lock(transaction, step.table)
                 exists = self._database.dialect.statement("schema.exists", queue=step.table)
                 created = not transaction.rows(exists)
@@ -175,7 +175,7 @@ class Installer:
             raise QueuePipelineError(f"another installer holds the lock of {table.canonical}; try again")
 
 
-def _nginn_steps(dialect: Dialect, book: AddressBook, options: InstallOptions) -> list[Step]:
+def _nginn_steps(dialect: Dialect, book: AddressBook, options: InstallOptions) -> list[InstallStep]:
     """The tables that NGinn queues share: subscriptions, and the state of sequences where those are used."""
     wanted = [("subscriptions", book.nginn.subscriptions_table)]
     if book.nginn.sequences:
@@ -188,7 +188,7 @@ def _nginn_steps(dialect: Dialect, book: AddressBook, options: InstallOptions) -
     return made
 
 
-def _nginn_queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> Step:
+def _nginn_queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> InstallStep:
     index, key = dialect.quote(f"IDX_{queue.table}_subqueue_retry_time"), dialect.quote(f"PK_{queue.table}")
     commands = [dialect.statement("nginn/schema.create_queue", queue=queue, subqueue_index=index, key_index=key)]
     if options.grant_to:
@@ -197,10 +197,10 @@ def _nginn_queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptio
         account = dialect.quote(options.grant_to)
         names = {"schema": schema, "sequence": sequence, "account": account}
         commands.append(dialect.statement("nginn/schema.grant", queue=queue, **names))
-    return Step(queue, tuple(commands))
+    return InstallStep(queue, tuple(commands))
 
 
-def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> Step:
+def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> InstallStep:
     if is_nginn(queue):
         return _nginn_queue_step(dialect, queue, options)
     index = dialect.quote(f"{queue.table}_Expires")
@@ -224,12 +224,12 @@ def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) ->
             dialect.statement(f"{queue.layout}/schema.add_body_string", queue=queue),
             dialect.statement(f"{queue.layout}/schema.body_string_exists", queue=queue),
         )
-    return Step(queue, tuple(commands), body_string)
+    return InstallStep(queue, tuple(commands), body_string)
 
 
-def _step(dialect: Dialect, table: QueueTable, create: Command, options: InstallOptions) -> Step:
+def _step(dialect: Dialect, table: QueueTable, create: Command, options: InstallOptions) -> InstallStep:
     commands = [create]
     if options.grant_to:
         schema, account = dialect.quote(table.schema or ""), dialect.quote(options.grant_to)
         commands.append(dialect.statement("schema.grant", table=table, schema=schema, account=account))
-    return Step(table, tuple(commands))
+    return InstallStep(table, tuple(commands))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.transport import Operation, OutgoingMessage, ReadyMessages, new_message
+from queue_pipeline.transport import MessageColumns, Operation, OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import (
@@ -41,7 +41,7 @@ def ready(destination, messages, *, forward_to=None):
             else message.time_to_be_received // timedelta(milliseconds=1)
             for message in messages
         ]
-    return ReadyMessages(
+    return MessageColumns(
         destination,
         first.delay is not None,
         [message.headers.get(wire.MESSAGE_ID, "") for message in messages],
@@ -84,7 +84,7 @@ DELAYED = [new_message(str(n), delay=timedelta(seconds=seconds)) for n, seconds 
 def test_ready_messages_are_stored_as_messages_are(transport, backend):
     transport.install("plain", "columns")
     transport.send("plain", MESSAGES)
-    assert transport.dispatch_ready([ready("columns", MESSAGES)]) == 4
+    assert transport.dispatch_columns([ready("columns", MESSAGES)]) == 4
     rows = stored(transport, backend, transport.resolve("columns"), "expires")
     assert_alike(rows, stored(transport, backend, transport.resolve("plain"), "expires"))
     assert [row[2] is None for row in rows] == [True, False, False, True]
@@ -94,7 +94,7 @@ def test_delayed_ready_messages_wait_as_delayed_messages_do(transport, backend):
     transport.install("plain", "columns")
     transport.send("plain", DELAYED)
     forward_to = transport.resolve("plain").canonical
-    assert transport.dispatch_ready([ready("columns", DELAYED, forward_to=forward_to)]) == 4
+    assert transport.dispatch_columns([ready("columns", DELAYED, forward_to=forward_to)]) == 4
     plain, columns = (transport.book.sibling(transport.resolve(name), "Delayed") for name in ("plain", "columns"))
     assert_alike(stored(transport, backend, columns, "due"), stored(transport, backend, plain, "due"))
     assert transport.peek("columns") == 0
@@ -105,7 +105,7 @@ def test_a_delayed_ready_message_arrives_where_it_is_for(backend):
     transport = backend.transport(endpoint="orders")
     transport.install("orders", "billing")
     late = [new_message("late", delay=timedelta(seconds=-1))]
-    transport.dispatch_ready([ready("billing", late, forward_to=transport.resolve("billing").canonical)])
+    transport.dispatch_columns([ready("billing", late, forward_to=transport.resolve("billing").canonical)])
     assert transport.delayed.move_due(transport.resolve("orders")) == 1
     assert transport.claim("orders", "me", 10) is None
     (shown,) = transport.show("billing")
@@ -163,19 +163,19 @@ def test_a_victim_sends_its_columns_from_the_first_again(transport):
 
 def test_ready_messages_go_with_a_transaction_of_the_callers(transport):
     with pytest.raises(InterruptedError), transport.transaction() as connection:
-        assert transport.dispatch_ready([ready("orders", MESSAGES)], connection) == 4
+        assert transport.dispatch_columns([ready("orders", MESSAGES)], connection) == 4
         raise InterruptedError
     assert transport.peek("orders") == 0
     with transport.transaction() as connection:
-        transport.dispatch_ready([ready("orders", MESSAGES)], connection)
+        transport.dispatch_columns([ready("orders", MESSAGES)], connection)
     assert transport.peek("orders") == 4
 
 
 def test_no_ready_messages_are_nothing_to_send(transport):
-    assert transport.dispatch_ready([]) == 0
-    assert transport.dispatch_ready([ReadyMessages("orders", False, [], [], [], [])]) == 0
+    assert transport.dispatch_columns([]) == 0
+    assert transport.dispatch_columns([MessageColumns("orders", False, [], [], [], [])]) == 0
     claim = claim_some(transport)
-    assert transport.claims.complete(claim, ready=[ReadyMessages("orders", True, [], [], [], [])], read=None) == 0
+    assert transport.claims.complete(claim, ready=[MessageColumns("orders", True, [], [], [], [])], read=None) == 0
 
 
 def test_a_header_column_that_loses_characters_gets_escapes(sqlserver):
@@ -183,7 +183,7 @@ def test_a_header_column_that_loses_characters_gets_escapes(sqlserver):
     transport.install("orders", "old")
     table = transport.resolve("old").qualified
     sqlserver.sql(transport, f"ALTER TABLE {table} ALTER COLUMN [Headers] varchar(max)")
-    transport.dispatch_ready([ready("old", MESSAGES[:1])])
+    transport.dispatch_columns([ready("old", MESSAGES[:1])])
     (shown,) = transport.show("old")
     assert shown.headers["note"] == MESSAGES[0].headers["note"]
 
@@ -253,10 +253,10 @@ def test_columns_that_could_not_be_delivered_are_refused(transport, change, comp
         "headers": ["{}", "{}"],
         "bodies": [b"", b""],
     }
-    columns = [ReadyMessages(**{**fields, **change})]
+    columns = [MessageColumns(**{**fields, **change})]
     with pytest.raises(InvalidMessageError, match=complaint):
-        transport.dispatch_ready(columns)
+        transport.dispatch_columns(columns)
     with pytest.raises(InvalidMessageError, match=complaint):
         transport.claims.complete(claim, ready=columns, read=None)
     assert transport.peek("orders") == 0
-    assert transport.claims.complete(claim, ready=[ReadyMessages(**fields)], read=None) == 2
+    assert transport.claims.complete(claim, ready=[MessageColumns(**fields)], read=None) == 2

@@ -15,7 +15,7 @@ from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claims import ClaimedMessages
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline_tests.support.nginn.nginn_peer import DEADLINE_SECONDS, Peer, is_refused
@@ -97,8 +97,8 @@ class Worker:
     def _complete(self, claim: Claim, found: ClaimedMessages, failing: Sequence[ReceivedMessage]) -> None:
         refused = [one for one in found.good if is_refused(number_of(one), self._refuse_every)]
         later = [one for one in failing if one not in refused]
-        marks = [Mark(one.row_version, "refused") for one in refused]
-        marks += [Mark(one.row_version, "failed", self._wait) for one in later]
+        marks = [FailedRow(one.row_version, "refused") for one in refused]
+        marks += [FailedRow(one.row_version, "failed", self._wait) for one in later]
         done = [one for one in found.good if one not in refused and one not in later]
         results = [Operation(RESULTS, OutgoingMessage(str(number_of(one)).encode(), {})) for one in done]
         self._transport.claims.complete(claim, results, self._in_completion, marks=marks, read=found.read)

@@ -32,13 +32,13 @@ from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.run.pipeline_run import PipelineRun, RunEnd
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.claims.claim_table import ClaimStore
+from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.claims.claims import Claims
 from queue_pipeline.transport.claims.completion import Completer
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
 from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.operations.user_tables import TableRows, UserTables
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.transport import QueueTransport
@@ -141,8 +141,8 @@ class Fault:
     def install(self) -> None:
         """Wrap the methods that make the steps."""
         reach = self.reach
-        after(ClaimStore, "open", lambda _: reach("claim: written"))
-        after(ClaimStore, "take_over", lambda claim: claim and reach("claim: taken over"))
+        after(ClaimTable, "open", lambda _: reach("claim: written"))
+        after(ClaimTable, "take_over", lambda claim: claim and reach("claim: taken over"))
         after(Claims, "claim", lambda claim: claim and reach("claim: committed"))
         after(BatchProcessor, "read", lambda _: reach("batch: read"))
         before(PlainTransformer, "transform", lambda: reach("batch: transforming"))
@@ -150,14 +150,14 @@ class Fault:
         after(FailureCounts, "record", lambda _: reach("failure: counted"))
         after(Claims, "fail", lambda _: reach("failure: committed"))
         before(Claims, "split", lambda: reach("split: decided"))
-        after(ClaimStore, "split_at", lambda _: reach("split: made"))
+        after(ClaimTable, "split_at", lambda _: reach("split: made"))
         after(Claims, "split", lambda _: reach("split: committed"))
-        after(ClaimStore, "separate", lambda _: reach("separation: made"))
+        after(ClaimTable, "separate", lambda _: reach("separation: made"))
         after(Claims, "separate", lambda _: reach("separation: committed"))
         after(DelayedMover, "_move", lambda counts: counts[1] and reach("due messages: moved"))
         after(DelayedMover, "move_due", lambda moved: moved and reach("due messages: committed"))
         self._follow_completions()
-        after(ClaimStore, "pass_fence", lambda _: self._in_completion("fenced"))
+        after(ClaimTable, "pass_fence", lambda _: self._in_completion("fenced"))
         after(UserTables, "write", lambda _: self._in_completion("own rows written"))
         after(Sender, "write", lambda _: self._in_completion("sent"))
         before(Outbox, "clear", lambda: self._in_completion("claimed rows deleted"))
@@ -186,7 +186,7 @@ class Fault:
         setattr(Completer, "complete", complete)  # noqa: B010
 
 
-def _completion(ready: Sequence[ReadyMessages]) -> str:
+def _completion(ready: Sequence[MessageColumns]) -> str:
     if any(part.delayed for part in ready):
         return "delayed retry"
     return "error copy" if any(part.destination == "error" for part in ready) else "results"

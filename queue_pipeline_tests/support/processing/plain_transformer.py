@@ -13,7 +13,7 @@ from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 
 
 class PlainTransformer:
@@ -52,7 +52,7 @@ class PlainTransformer:
         result_ids = [str(uuid.uuid5(uuid.NAMESPACE_OID, message_id)) for message_id, _ in kept]
         headers = [wire.encode({wire.MESSAGE_ID: one}) for one in result_ids]
         lives = [NEVER_EXPIRES] * len(kept)
-        ready = ReadyMessages(self.queue, False, result_ids, lives, headers, [body for _, body in kept])
+        ready = MessageColumns(self.queue, False, result_ids, lives, headers, [body for _, body in kept])
         return Transformed([ready] if kept else [], failures)
 
     def probe(self) -> Exception | None:

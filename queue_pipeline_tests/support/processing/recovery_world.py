@@ -22,7 +22,7 @@ from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.failed.failed_message import Selection
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, FAILURES_TABLE
 from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.databases.elapsed import end_delays, end_leases
@@ -216,7 +216,7 @@ class World:
     def complete_too_late(self, which: int) -> None:
         """Somebody comes to life again and completes a batch that is no longer its own."""
         if self.stale:
-            late = ReadyMessages(
+            late = MessageColumns(
                 "billing", False, ["late"], [NEVER_EXPIRES], [wire.encode({wire.MESSAGE_ID: "late"})], [b""]
             )
             with pytest.raises(ClaimLostError):

@@ -8,7 +8,7 @@ import pytest
 from queue_pipeline.orchestration.metadata import lines
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.results.failed_copies import FailedMessage
+from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.recovery import Attempted
 
 
@@ -24,8 +24,8 @@ def report(failed):
 )
 def test_refused_messages_are_named_with_their_reason_the_first_few_of_each_cause(queue, place):
     pipeline = QueuePipeline(name="p", input_queue=queue, transform=lambda messages: messages)
-    bodies = [FailedMessage(f"row-{n}", None, "MessageBodyUnreadable", f"n: {n} is odd", f"m-{n}") for n in range(5)]
-    headers = FailedMessage("row-9", None, "MessageHeadersUnreadable", "not JSON")
+    bodies = [MessageFailure(f"row-{n}", None, "MessageBodyUnreadable", f"n: {n} is odd", f"m-{n}") for n in range(5)]
+    headers = MessageFailure("row-9", None, "MessageHeadersUnreadable", "not JSON")
     first, second = lines(pipeline, Attempted([report([*bodies, headers])]))
     assert first == (
         logging.ERROR,

@@ -11,14 +11,14 @@ import pytest
 from queue_pipeline.orchestration import run_log
 from queue_pipeline.orchestration.run_log import MOST_FAILURE_LINES, SUMMARY_SECONDS, RunLog, RunSummary
 from queue_pipeline.processing.batch.report import BatchReport
-from queue_pipeline.processing.results.failed_copies import FailedMessage
+from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline_tests.support.dagster.pipelines import declare
 from queue_pipeline_tests.support.waiting import eventually
 
 
 def batch(number=0, *, failed=0, without_outcome=0):
-    refused = [FailedMessage(f"row-{n}", None, f"Refused{number}", "no stock", f"m-{n}") for n in range(failed)]
+    refused = [MessageFailure(f"row-{n}", None, f"Refused{number}", "no stock", f"m-{n}") for n in range(failed)]
     return Attempted(
         [
             BatchReport(

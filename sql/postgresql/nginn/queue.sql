@@ -66,7 +66,7 @@ VALUES
 ) AS m (id, ttl, columns, body)
 
 -- name: deliver
--- Moves a pile of staged results into their queue, in the order in which they were staged, see send. Locks: the new
+-- Moves a group of staged results into their queue, in the order in which they were staged, see send. Locks: the new
 -- rows.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
@@ -101,11 +101,11 @@ SELECT
     END,
     CAST(o.headers AS json) ->> 'unique'
 FROM {outbox} AS o
-WHERE o.claim_id = CAST(:claim_id AS uuid) AND o.task = :task AND o.pile = :pile
+WHERE o.claim_id = CAST(:claim_id AS uuid) AND o.task = :task AND o.group_number = :group_number
 ORDER BY o.ordinal
 
 -- name: deliver_delayed
--- Moves a pile of staged results into their queue, in the order in which they were staged, see delay. Locks: the new
+-- Moves a group of staged results into their queue, in the order in which they were staged, see delay. Locks: the new
 -- rows.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
@@ -125,7 +125,7 @@ SELECT
     CAST(o.headers AS json) ->> 'headers',
     CAST(o.headers AS json) ->> 'unique'
 FROM {outbox} AS o
-WHERE o.claim_id = CAST(:claim_id AS uuid) AND o.task = :task AND o.pile = :pile
+WHERE o.claim_id = CAST(:claim_id AS uuid) AND o.task = :task AND o.group_number = :group_number
 ORDER BY o.ordinal
 
 -- name: peek

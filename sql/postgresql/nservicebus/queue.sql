@@ -24,19 +24,19 @@ VALUES
 ) AS m (id, delay, headers, body)
 
 -- name: deliver
--- Moves a pile of staged results into their queue, in the order in which they were staged. Locks: the new rows.
+-- Moves a group of staged results into their queue, in the order in which they were staged. Locks: the new rows.
 INSERT INTO {queue} (id, expires, headers, body)
 SELECT id, (now() AT TIME ZONE 'UTC') + NULLIF(milliseconds, -1) * INTERVAL '1 millisecond', headers, body
 FROM {outbox}
-WHERE claim_id = CAST(:claim_id AS uuid) AND task = :task AND pile = CAST(:pile AS integer)
+WHERE claim_id = CAST(:claim_id AS uuid) AND task = :task AND group_number = CAST(:group_number AS integer)
 ORDER BY ordinal
 
 -- name: deliver_delayed
--- Moves a pile of staged results into a delayed table; the delay counts from now. Locks: the new rows.
+-- Moves a group of staged results into a delayed table; the delay counts from now. Locks: the new rows.
 INSERT INTO {delayed} (id, due, headers, body)
 SELECT id, now() + milliseconds * INTERVAL '1 millisecond', headers, body
 FROM {outbox}
-WHERE claim_id = CAST(:claim_id AS uuid) AND task = :task AND pile = CAST(:pile AS integer)
+WHERE claim_id = CAST(:claim_id AS uuid) AND task = :task AND group_number = CAST(:group_number AS integer)
 ORDER BY ordinal
 
 -- name: peek

@@ -53,7 +53,7 @@ SELECT
 FROM (VALUES (:id, :milliseconds, :headers, :body)) AS m
 
 -- name: deliver
--- Moves a pile of staged results into their queue, in the order in which they were staged, see send. Locks: the
+-- Moves a group of staged results into their queue, in the order in which they were staged, see send. Locks: the
 -- database, as every write.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
@@ -81,11 +81,11 @@ SELECT
     END,
     json_extract(o.Headers, '$.unique')
 FROM {outbox} AS o
-WHERE o.ClaimId = :claim_id AND o.Task = :task AND o.Pile = :pile
+WHERE o.ClaimId = :claim_id AND o.Task = :task AND o.GroupNumber = :group_number
 ORDER BY o.Ordinal
 
 -- name: deliver_delayed
--- Moves a pile of staged results into their queue, in the order in which they were staged, see delay. Locks: the
+-- Moves a group of staged results into their queue, in the order in which they were staged, see delay. Locks: the
 -- database, as every write.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
@@ -105,7 +105,7 @@ SELECT
     json_extract(o.Headers, '$.headers'),
     json_extract(o.Headers, '$.unique')
 FROM {outbox} AS o
-WHERE o.ClaimId = :claim_id AND o.Task = :task AND o.Pile = :pile
+WHERE o.ClaimId = :claim_id AND o.Task = :task AND o.GroupNumber = :group_number
 ORDER BY o.Ordinal
 
 -- name: peek

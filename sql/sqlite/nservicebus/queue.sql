@@ -22,7 +22,7 @@ SELECT
 FROM (VALUES (:id, :milliseconds, :headers, :body)) AS m
 
 -- name: deliver
--- Moves a pile of staged results into their queue, in the order in which they were staged. Locks: the database, as
+-- Moves a group of staged results into their queue, in the order in which they were staged. Locks: the database, as
 -- every write.
 INSERT INTO {queue} (Id, Expires, Headers, Body)
 SELECT
@@ -32,11 +32,11 @@ SELECT
     Headers,
     Body
 FROM {outbox}
-WHERE ClaimId = :claim_id AND Task = :task AND Pile = :pile
+WHERE ClaimId = :claim_id AND Task = :task AND GroupNumber = :group_number
 ORDER BY Ordinal
 
 -- name: deliver_delayed
--- Moves a pile of staged results into a delayed table; the delay counts from now. Locks: the database, as every write.
+-- Moves a group of staged results into a delayed table; the delay counts from now. Locks: the database, as every write.
 INSERT INTO {delayed} (Id, Due, Headers, Body)
 SELECT
     Id,
@@ -44,7 +44,7 @@ SELECT
     Headers,
     Body
 FROM {outbox}
-WHERE ClaimId = :claim_id AND Task = :task AND Pile = :pile
+WHERE ClaimId = :claim_id AND Task = :task AND GroupNumber = :group_number
 ORDER BY Ordinal
 
 -- name: peek

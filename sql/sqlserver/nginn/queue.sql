@@ -57,7 +57,7 @@ VALUES
 ) AS v (Id, Ttl, Columns, Body)
 
 -- name: deliver
--- Moves a pile of staged results into their queue, in the order in which they were staged, see send. Locks: the new
+-- Moves a group of staged results into their queue, in the order in which they were staged, see send. Locks: the new
 -- rows.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
@@ -82,12 +82,12 @@ SELECT
     END,
     JSON_VALUE(o.Headers, '$.unique')
 FROM {outbox} AS o
-WHERE o.ClaimId = CAST(:claim_id AS uniqueidentifier) AND o.Task = :task AND o.Pile = :pile
+WHERE o.ClaimId = CAST(:claim_id AS uniqueidentifier) AND o.Task = :task AND o.GroupNumber = :group_number
 ORDER BY o.Ordinal;
 SELECT @@ROWCOUNT;
 
 -- name: deliver_delayed
--- Moves a pile of staged results into their queue, in the order in which they were staged, see delay. Locks: the new
+-- Moves a group of staged results into their queue, in the order in which they were staged, see delay. Locks: the new
 -- rows.
 INSERT INTO {queue} (
     from_endpoint, to_endpoint, subqueue, insert_time, last_processed, retry_count, retry_time, correlation_id, label,
@@ -107,7 +107,7 @@ SELECT
     JSON_VALUE(o.Headers, '$.headers'),
     JSON_VALUE(o.Headers, '$.unique')
 FROM {outbox} AS o
-WHERE o.ClaimId = CAST(:claim_id AS uniqueidentifier) AND o.Task = :task AND o.Pile = :pile
+WHERE o.ClaimId = CAST(:claim_id AS uniqueidentifier) AND o.Task = :task AND o.GroupNumber = :group_number
 ORDER BY o.Ordinal;
 SELECT @@ROWCOUNT;
 

@@ -31,7 +31,7 @@ VALUES
 ) AS v (Id, Delay, Headers, Body)
 
 -- name: deliver
--- Moves a pile of staged results into their queue, in the order in which they were staged. The columns are those that
+-- Moves a group of staged results into their queue, in the order in which they were staged. The columns are those that
 -- this table has, see send. Locks: the new rows.
 INSERT INTO {queue} ({columns})
 SELECT {columns}
@@ -40,14 +40,14 @@ FROM (
         Id, CAST(1 AS bit) AS Recoverable,
         DATEADD(millisecond, CAST(NULLIF(Milliseconds, -1) AS int), GETUTCDATE()) AS Expires, Headers, Body, Ordinal
     FROM {outbox}
-    WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Task = :task AND Pile = :pile
+    WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Task = :task AND GroupNumber = :group_number
 ) AS m
 ORDER BY m.Ordinal;
 SELECT @@ROWCOUNT;
 
 -- name: deliver_delayed
--- Moves a pile of staged results into a delayed table; the delay counts from now. See delay for the calculation. Locks:
--- the new rows.
+-- Moves a group of staged results into a delayed table; the delay counts from now. See delay for the calculation.
+-- Locks: the new rows.
 INSERT INTO {delayed} (Headers, Body, Due)
 SELECT
     Headers, Body,
@@ -56,7 +56,7 @@ SELECT
         DATEADD(day, CAST(Milliseconds / 86400000 AS int), GETUTCDATE())
     )
 FROM {outbox}
-WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Task = :task AND Pile = :pile
+WHERE ClaimId = CAST(:claim_id AS uniqueidentifier) AND Task = :task AND GroupNumber = :group_number
 ORDER BY Ordinal;
 SELECT @@ROWCOUNT;
 

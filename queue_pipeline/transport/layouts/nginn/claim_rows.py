@@ -14,21 +14,21 @@ from typing import NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import DEFAULT_MAX_BYTES, Claim, partly_lost, ranges
-from queue_pipeline.transport.claims.claim_table import ClaimStore
+from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.layouts.nginn.incoming import LONGEST_ERROR, Incoming
 from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered
-from queue_pipeline.transport.layouts.nginn.sorting import Looked
+from queue_pipeline.transport.layouts.nginn.sorting import RowSummary
 from queue_pipeline.transport.layouts.nginn.text import decode_headers, without_half
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
 from queue_pipeline.transport.queues import AddressBook, ClaimTables
 from queue_pipeline.transport.storable import storable
 
 
-class Mark(NamedTuple):
+class FailedRow(NamedTuple):
     """What becomes of one message of a claim that failed: it is tried again later, or has failed for good."""
 
     row_version: int
@@ -47,7 +47,7 @@ class OutOfTurn(Exception):
 class InPlaceClaims:
     """What claims do to the rows of an NGinn queue; each method is a step inside a transaction of `Claims`."""
 
-    def __init__(self, database: Database, book: AddressBook, store: ClaimStore, incoming: Incoming) -> None:
+    def __init__(self, database: Database, book: AddressBook, store: ClaimTable, incoming: Incoming) -> None:
         self._database = database
         self._book = book
         self._store = store
@@ -72,7 +72,7 @@ class InPlaceClaims:
         transaction: Transaction,
         tables: ClaimTables,
         claim: Claim,
-        marks: Sequence[Mark],
+        marks: Sequence[FailedRow],
         unreadable: Sequence[int],
     ) -> None:
         """A claim's messages are processed, but for those that failed; all must still be the claim's."""
@@ -95,13 +95,13 @@ class InPlaceClaims:
         transaction: Transaction,
         tables: ClaimTables,
         claim: Claim,
-        marks: Sequence[Mark],
+        marks: Sequence[FailedRow],
         unreadable: Sequence[int],
     ) -> None:
         """Messages that failed leave their claim, to be tried again or for good."""
         retry, fail, drop = (self._store.statement(tables, name) for name in ("retry_row", "fail_row", "drop_one"))
         problem = "unreadable; the .NET reader would stop at this message"
-        for row, error, milliseconds in (*marks, *(Mark(row, problem) for row in unreadable)):
+        for row, error, milliseconds in (*marks, *(FailedRow(row, problem) for row in unreadable)):
             values = {"error": storable(error, LONGEST_ERROR), "claim_id": claim.claim_id, "row_version": row}
             if milliseconds is None:
                 count = transaction.count(fail, **values)
@@ -141,9 +141,9 @@ class InPlaceClaims:
         if out_of_turn := self._incoming.sequences.handle(transaction, messages, release):
             raise OutOfTurn(out_of_turn)
 
-    def _look(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[Looked]:
+    def _look(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[RowSummary]:
         command = self._store.statement(tables, "sort")
-        looked = (Looked(*row) for row in transaction.rows(command, claim_id=claim.claim_id))
+        looked = (RowSummary(*row) for row in transaction.rows(command, claim_id=claim.claim_id))
         return [row._replace(text=without_half(row.text)) for row in looked]
 
     def _finish(

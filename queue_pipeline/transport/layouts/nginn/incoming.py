@@ -14,7 +14,7 @@ from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, Qu
 from queue_pipeline.transport.layouts.nginn.control import ControlMessages
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.layouts.nginn.sequences import Sequences, numbered
-from queue_pipeline.transport.layouts.nginn.sorting import Looked, Sorted, is_foreign, sort_rows
+from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, SortedRows, is_foreign, sort_rows
 from queue_pipeline.transport.layouts.nginn.text import LONGEST_HEADERS
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving, is_refusal
 from queue_pipeline.transport.queues import AddressBook, QueueTable
@@ -51,12 +51,12 @@ class Incoming:
         self,
         transaction: Transaction,
         queue: QueueTable,
-        rows: Sequence[Looked],
+        rows: Sequence[RowSummary],
         leaving: Leaving,
         done: Callable[[list[int]], object],
         refuse: Callable[[int, str], object],
         postpone: Callable[[int], object],
-    ) -> Sorted:
+    ) -> SortedRows:
         """Handle all that is not to be worked on; what is left in `kept` is.
 
         `leaving` gets the rows that write to other queues, which may refuse that; see `send_on`.

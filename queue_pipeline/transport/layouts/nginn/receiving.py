@@ -11,11 +11,11 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline.transport.layouts.nginn.incoming import LONGEST_ERROR, Incoming
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, received
 from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered
-from queue_pipeline.transport.layouts.nginn.sorting import Looked
+from queue_pipeline.transport.layouts.nginn.sorting import RowSummary
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.queues import AddressBook, QueueTable
@@ -47,7 +47,7 @@ class NGinnReceiver:
             rows = sorted(rows, key=lambda row: self._incoming.place(row[-1], row[0]))
             stored = {int(row[0]): StoredRow(*row[:-2]) for row in rows}
             looked = [
-                Looked(one.id, one.to_endpoint, one.headers, one.text, row[-2])
+                RowSummary(one.id, one.to_endpoint, one.headers, one.text, row[-2])
                 for one, row in zip(stored.values(), rows, strict=True)
             ]
             found = self._incoming.settle(
@@ -85,16 +85,16 @@ class NGinnReceiver:
                 logger.warning("queue %s: failed attempts could not be counted: %s", queue, trouble)
             raise
 
-    def mark(self, message: ReceivedMessage, error: str) -> Mark:
+    def mark(self, message: ReceivedMessage, error: str) -> FailedRow:
         """What becomes of a message that failed once more, by the schedule of retries."""
-        return Mark(message.row_version, error, self.retry_milliseconds(_retry_count(message)))
+        return FailedRow(message.row_version, error, self.retry_milliseconds(_retry_count(message)))
 
     def retry_milliseconds(self, retry_count: int) -> int | None:
         """How long the next retry waits; None when there is none."""
         waits = self._book.nginn.retry_seconds
         return round(waits[retry_count] * 1000) if retry_count < len(waits) else None
 
-    def fail(self, transaction: Transaction, queue: QueueTable, marks: list[Mark]) -> int:
+    def fail(self, transaction: Transaction, queue: QueueTable, marks: list[FailedRow]) -> int:
         """Mark messages as the reference does, unless another reader has processed them meanwhile; returns how many."""
         retry, fail = self._statement("row_retry", queue), self._statement("row_fail", queue)
         marked = 0

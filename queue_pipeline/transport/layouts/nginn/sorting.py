@@ -14,7 +14,7 @@ from queue_pipeline.transport.layouts.nginn.text import decode_headers, type_of
 from queue_pipeline.transport.queues import AddressBook, QueueTable
 
 
-class Looked(NamedTuple):
+class RowSummary(NamedTuple):
     """What of a row decides: section `claimed.sort` returns these."""
 
     id: int
@@ -25,7 +25,7 @@ class Looked(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sorted:
+class SortedRows:
     """The rows of a batch by what is to be done with them."""
 
     kept: list[int] = field(default_factory=list)
@@ -38,9 +38,9 @@ class Sorted:
     """The headers of those among the kept that belong to a sequence."""
 
 
-def sort_rows(rows: Iterable[Looked], queue: QueueTable, book: AddressBook | None) -> Sorted:
+def sort_rows(rows: Iterable[RowSummary], queue: QueueTable, book: AddressBook | None) -> SortedRows:
     """Separate messages to work on from those that expired, cannot be read, are for another queue or the bus itself."""
-    found = Sorted()
+    found = SortedRows()
     for row in rows:
         try:
             check_row(row.text, row.headers)

@@ -11,7 +11,7 @@ from queue_pipeline.orchestration.watch.run_upkeep import Deployment
 from queue_pipeline.orchestration.watch.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline_tests.support.dagster import pipelines
 from queue_pipeline_tests.support.dagster.held_by_runs import HERE, Clock, add_run, hold, holders
 from queue_pipeline_tests.support.dagster.in_process import peek_sensor, skip_reason, ticked
@@ -62,7 +62,7 @@ def test_what_was_staged_for_a_claim_that_is_no_more_is_swept(backend, queues, i
     queues.install("billing")
     queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(2)])
     kept, gone = (queues.claim("orders", "me", 1) for _ in range(2))
-    result = ReadyMessages("billing", False, ["1"], [NEVER_EXPIRES], ["{}"], [b""])
+    result = MessageColumns("billing", False, ["1"], [NEVER_EXPIRES], ["{}"], [b""])
     for claim in (kept, gone):
         staged = queues.outbox.stage(claim, "job.0.1", [result])
     column = "claim_id" if backend.name == "postgresql" else "ClaimId"

@@ -219,7 +219,7 @@ def test_a_retried_message_that_succeeds_is_acknowledged_and_audited(transport):
     batch = pa.table({"headers": [row.raw_headers], "message_id": [message.message_id], "body": [message.body]})
     now = datetime.now(UTC)
     copies = audit_copies("audit", batch, now, now + timedelta(seconds=1), "Orders", time_to_live=3600)
-    transport.dispatch_ready([*acknowledgements(batch, now, "Orders"), copies])
+    transport.dispatch_columns([*acknowledgements(batch, now, "Orders"), copies])
     control = stored(transport, ACKNOWLEDGEMENT_QUEUE)
     told = json.loads(control.raw_headers)
     assert control.body == b""
@@ -240,7 +240,7 @@ def test_only_the_audit_copy_expires(transport, backend):
     batch = pa.table({"headers": [wire.encode(message.headers)], "message_id": ["m"], "body": [message.body]})
     now = datetime.now(UTC)
     for time_to_live in (None, 3600):
-        transport.dispatch_ready([audit_copies("audit", batch, now, now, "Orders", time_to_live)])
+        transport.dispatch_columns([audit_copies("audit", batch, now, now, "Orders", time_to_live)])
     table = transport.resolve("audit").qualified
     order = "seq" if backend.name == "postgresql" else "RowVersion"
     rows = backend.sql(transport, f"SELECT Expires FROM {table} ORDER BY {order}")

@@ -15,7 +15,7 @@ from queue_pipeline.processing.source import source
 from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.claims.outbox import Pile
+from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
 
 FORMAT = source.FORMAT
@@ -192,7 +192,7 @@ def test_a_commit_that_finds_less_than_was_staged_fails(backend, transport):
     fill(transport, 5)
     claim = transport.claim("orders", "me", 100)
     writer = OutcomeWriter(executor_settings(transport), claim, "job")
-    report = TaskReport("job.0.1", [Pile("job.0.1", 0, "billing", False, 5)], [])
+    report = TaskReport("job.0.1", [StagedGroup("job.0.1", 0, "billing", False, 5)], [])
     with pytest.raises(StagedLostError):
         writer.commit([report])
     writer.abort([report, None])

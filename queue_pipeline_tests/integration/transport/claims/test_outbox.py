@@ -8,7 +8,7 @@ from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, StagedLostError
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline_tests.support.databases.backends import chosen_driver
 from queue_pipeline_tests.support.waiting import eventually
 from tools.postgres_cluster import PostgresCluster
@@ -31,7 +31,7 @@ def results(first, count, queue="billing", milliseconds=NEVER_EXPIRES, delayed=F
     ids = [f"00000000-0000-4000-8000-{number:012d}" for number in numbers]
     headers = [wire.encode({wire.MESSAGE_ID: each, "note": "Grüße"}) for each in ids]
     contents = [str(each).encode() for each in numbers]
-    return ReadyMessages(queue, delayed, ids, [milliseconds] * count, headers, contents)
+    return MessageColumns(queue, delayed, ids, [milliseconds] * count, headers, contents)
 
 
 def bodies(transport, queue="billing"):
@@ -45,7 +45,7 @@ def staged(backend, transport):
 def test_what_tasks_staged_arrives_with_the_completion_in_their_order(backend, transport, claim):
     first = transport.outbox.stage(claim, "job.0.1", [results(0, 5), results(50, 2, "shipping")])
     second = transport.outbox.stage(claim, "job.1.2", [results(5, 5)])
-    assert [(pile.destination, pile.messages) for pile in first] == [("billing", 5), ("shipping", 2)]
+    assert [(group.destination, group.messages) for group in first] == [("billing", 5), ("shipping", 2)]
     assert (bodies(transport), bodies(transport, "shipping")) == ([], [])
     assert transport.claims.complete(claim, staged=[*first, *second], read=None) == 12
     assert (bodies(transport), bodies(transport, "shipping")) == (list(range(10)), [50, 51])
@@ -62,17 +62,17 @@ def test_an_attempt_that_nobody_reported_leaves_nothing(backend, transport, clai
 
 
 def test_a_claim_is_not_completed_with_less_than_was_reported(backend, transport, claim):
-    piles = transport.outbox.stage(claim, "job.0.1", [results(0, 5), results(50, 2, "shipping")])
+    groups = transport.outbox.stage(claim, "job.0.1", [results(0, 5), results(50, 2, "shipping")])
     outbox = transport.book.own("QueueOutbox").qualified
     one_body = {"sqlite": "Body = CAST('3' AS BLOB)", "postgresql": "body = '3'::bytea", "sqlserver": "Body = 0x33"}
     backend.sql(transport, f"DELETE FROM {outbox} WHERE {one_body[backend.name]}")
     with pytest.raises(StagedLostError, match="1 of 5 messages for billing"):
-        transport.claims.complete(claim, staged=piles, read=None)
+        transport.claims.complete(claim, staged=groups, read=None)
     assert (bodies(transport), bodies(transport, "shipping")) == ([], [])
     assert [one.messages for one in transport.claims.list()] == [10]
     backend.sql(transport, f"DELETE FROM {outbox}")
     with pytest.raises(StagedLostError, match="nothing was sent, and the claim is processed again"):
-        transport.claims.complete(claim, staged=piles, read=None)
+        transport.claims.complete(claim, staged=groups, read=None)
     assert transport.claim_reader.parts(claim)[0].messages == 10
 
 
@@ -90,20 +90,20 @@ def test_a_task_that_outlived_its_claim_stages_nothing(backend, transport, claim
 def test_what_a_zombie_staged_is_not_sent_by_whoever_took_over(backend, transport, claim):
     transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     taken = transport.claims.adopt(claim, "somebody else")
-    piles = transport.outbox.stage(taken, "job.0.2", [results(0, 5)])
+    groups = transport.outbox.stage(taken, "job.0.2", [results(0, 5)])
     # The zombie may give up, too late, and must not drop what its successor staged.
     assert transport.outbox.abandon(claim) == 0
-    transport.claims.complete(taken, staged=piles, read=None)
+    transport.claims.complete(taken, staged=groups, read=None)
     assert bodies(transport) == list(range(5))
     assert staged(backend, transport) == 0
 
 
 def test_giving_up_drops_what_was_staged_and_is_harmless_after_the_completion(backend, transport, claim):
-    piles = transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
+    groups = transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     assert transport.outbox.abandon(claim) == 5
     assert staged(backend, transport) == 0
     with pytest.raises(StagedLostError):
-        transport.claims.complete(claim, staged=piles, read=None)
+        transport.claims.complete(claim, staged=groups, read=None)
     transport.claims.complete(claim, staged=transport.outbox.stage(claim, "job.0.2", [results(0, 5)]), read=None)
     assert transport.outbox.abandon(claim) == 0
     assert bodies(transport) == list(range(5))
@@ -111,8 +111,8 @@ def test_giving_up_drops_what_was_staged_and_is_harmless_after_the_completion(ba
 
 def test_times_to_live_and_delays_count_from_the_completion(transport, claim):
     ready = [results(0, 1, milliseconds=3_600_000), results(1, 1, milliseconds=86_400_000 + 1, delayed=True)]
-    piles = transport.outbox.stage(claim, "job.0.1", ready)
-    transport.claims.complete(claim, staged=piles, read=None)
+    groups = transport.outbox.stage(claim, "job.0.1", ready)
+    transport.claims.complete(claim, staged=groups, read=None)
     assert bodies(transport) == [0]
     (status,) = transport.status("billing")
     assert status.expired == 0
@@ -144,7 +144,7 @@ def test_a_completion_waits_for_a_task_that_is_staging_and_drops_what_it_left(
     backend, transport, claim, needs_row_locks
 ):
     """A task that loses the race is seen: its rows cannot appear after the claim was ended."""
-    piles = transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
+    groups = transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     late, holding, go_on = backend.transport(), threading.Event(), threading.Event()
     hold = late.outbox._hold
 
@@ -158,7 +158,9 @@ def test_a_completion_waits_for_a_task_that_is_staging_and_drops_what_it_left(
     staging.start()
     assert holding.wait(20)
     done = []
-    completing = threading.Thread(target=lambda: done.append(transport.claims.complete(claim, staged=piles, read=None)))
+    completing = threading.Thread(
+        target=lambda: done.append(transport.claims.complete(claim, staged=groups, read=None))
+    )
     completing.start()
     completing.join(0.3)
     assert done == []
@@ -175,10 +177,10 @@ def test_a_crash_of_the_database_empties_the_outbox_and_completes_nothing():
         transport.install("orders", "billing")
         transport.send("orders", [new_message(str(number)) for number in range(10)])
         claim = transport.claim("orders", "me", 100)
-        piles = transport.outbox.stage(claim, "job.0.1", [results(0, 10)])
+        groups = transport.outbox.stage(claim, "job.0.1", [results(0, 10)])
         cluster.restart("immediate")
         with pytest.raises(StagedLostError, match="10 of 10 messages for billing"):
-            transport.claims.complete(claim, staged=piles, read=None)
-        piles = transport.outbox.stage(claim, "job.0.2", [results(0, 10)])
-        assert transport.claims.complete(claim, staged=piles, read=None) == 10
+            transport.claims.complete(claim, staged=groups, read=None)
+        groups = transport.outbox.stage(claim, "job.0.2", [results(0, 10)])
+        assert transport.claims.complete(claim, staged=groups, read=None) == 10
         assert bodies(transport) == list(range(10))

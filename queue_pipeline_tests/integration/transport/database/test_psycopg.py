@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import create_engine, event, text
 
 from queue_pipeline.transport import (
+    MessageColumns,
     Operation,
     OutgoingMessage,
     QueueAddress,
     QueueTransport,
-    ReadyMessages,
     TransactionMode,
     new_message,
 )
@@ -132,7 +132,7 @@ def test_many_that_expire_keep_their_order_and_bytes(backend, transport, copies)
 def test_columns_are_copied_as_well(backend, transport, copies):
     bodies = [str(number).encode() for number in range(5)]
     columns = ([f"m{n}" for n in range(5)], [NEVER_EXPIRES] * 5, ['{"ü": "%s"}'] * 5, bodies)
-    assert transport.dispatch_ready([ReadyMessages("orders", False, *columns)]) == 5
+    assert transport.dispatch_columns([MessageColumns("orders", False, *columns)]) == 5
     assert stored(backend, transport) == [(body, None) for body in bodies]
     assert len(copies) == 1
 
@@ -181,7 +181,7 @@ def test_an_error_of_the_server_undoes_all_and_names_the_queue(backend, transpor
 def test_a_nul_character_is_refused_and_nothing_is_written(transport):
     queue, rows = transport.resolve("orders"), [row("{}"), row("a\0b"), row("{}")]
     with pytest.raises(InvalidMessageError, match="NUL character"):
-        transport.dispatch_ready([ReadyMessages(queue, False, ["1"], [NEVER_EXPIRES], ["a\0b"], [b""])])
+        transport.dispatch_columns([MessageColumns(queue, False, ["1"], [NEVER_EXPIRES], ["a\0b"], [b""])])
     with (
         pytest.raises(DatabaseError, match=r"orders.*invalid byte sequence"),
         transport.database.transaction() as transaction,

@@ -10,7 +10,7 @@ from queue_pipeline.processing.results import acknowledgement
 from queue_pipeline.processing.results.acknowledgement import acknowledgements
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import check_ready
+from queue_pipeline.transport.message_columns import check_columns
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TOLD = "2026-03-04 05:06:07:000000 Z"
@@ -25,7 +25,7 @@ def sent_for(*headers, endpoint="Orders"):
     chunks = [texts[:1], texts[1:]]
     ready = acknowledgements(pa.table({"headers": pa.chunked_array(chunks, pa.string())}), NOW, endpoint)
     for messages in ready:
-        check_ready(messages, str(messages.destination))
+        check_columns(messages, str(messages.destination))
     return ready
 
 

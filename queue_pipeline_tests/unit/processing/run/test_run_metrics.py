@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from queue_pipeline.orchestration.metadata import of_run, sentence
 from queue_pipeline.processing.batch.report import SLOWEST_KEPT, BatchReport
-from queue_pipeline.processing.results.failed_copies import FailedMessage
+from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.run_metrics import FAILED_KEPT, RunFigures, slowest
 
 
@@ -19,7 +19,7 @@ def report(latencies=(), *, sent=0, failed=0, generation=1, expired=0, table_row
         messages=len(latencies),
         bytes=10 * len(latencies),
         sent=sent,
-        failed=[FailedMessage(f"{name}{at}", None, "Refused", "no") for at in range(failed)],
+        failed=[MessageFailure(f"{name}{at}", None, "Refused", "no") for at in range(failed)],
         expired=expired,
         table_rows=table_rows,
         read_seconds=0.25,

@@ -243,7 +243,7 @@ def test_a_statement_for_sql_server_holds_no_more_values_than_it_takes(sqlserver
     stage = sqlserver.dialect.statement("outbox.stage", outbox=outbox)
     with sqlserver.transaction() as transaction:
         transaction.insert(send(sqlserver), (row(number) for number in range(1_201)))
-        transaction.insert(stage, (row(number) for number in range(1_201)), claim_id="c", task="t", pile=1)
+        transaction.insert(stage, (row(number) for number in range(1_201)), claim_id="c", task="t", group_number=1)
     inserts = [(values, sizes) for text, values, sizes in heard if text.startswith("INSERT")]
     counts = [len(values) for values, _ in inserts]
     assert max(counts) < 2_100

@@ -48,7 +48,7 @@ TABLE_BRACES = {
     "outbox",
     "pauses",
     "failures",
-    "receivers",
+    "slots",
     "subscriptions",
     "sequences",
     "table",
@@ -108,8 +108,8 @@ VALUES = {
     "new_owner",
     "offset",
     "owner",
-    "pile",
-    "place",
+    "group_number",
+    "slot",
     "process",
     "proof",
     "publisher",
@@ -433,7 +433,7 @@ def test_the_rows_of_an_insert_hold_the_values_of_a_message_and_nothing_else(dia
     if dialect.name != "sqlite":
         command = filled(dialect, "outbox.stage")
         assert command.row_values == ("id", "milliseconds", "headers", "body")
-        assert {"claim_id", "task", "pile"} < value_names(command.repeated(2).text)
+        assert {"claim_id", "task", "group_number"} < value_names(command.repeated(2).text)
 
 
 # --- what the package asks for -----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import sqlglot
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.database.statements import sections
 from queue_pipeline.transport.index_audit.description import Index, Sequence, Size, TableDescription
-from queue_pipeline.transport.index_audit.findings import Finding, Judge, Severity, missing_columns
+from queue_pipeline.transport.index_audit.findings import Finding, QueueAudit, Severity, missing_columns
 from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook
 
 INT4 = 2**31 - 1
@@ -71,7 +71,7 @@ def delayed_of(dialect: str, *indexes: Index, **facts) -> TableDescription:
 
 
 def findings(dialect: str, queue: TableDescription, delayed: TableDescription | None = None) -> list[Finding]:
-    return Judge(DIALECTS[dialect], queue, delayed).findings()
+    return QueueAudit(DIALECTS[dialect], queue, delayed).findings()
 
 
 def codes(dialect: str, queue: TableDescription, delayed: TableDescription | None = None) -> list[str]:
@@ -307,7 +307,7 @@ def test_warnings_come_before_what_is_only_worth_knowing():
 @every_dialect
 def test_only_missing_indexes_are_told_before_a_receive(dialect):
     queue = described(dialect, without="expires", types={"body": "text"}, size=Size(100_000, 0))
-    assert [f.code for f in Judge(DIALECTS[dialect], queue, None).missing_indexes()] == ["missing_expires_index"]
+    assert [f.code for f in QueueAudit(DIALECTS[dialect], queue, None).missing_indexes()] == ["missing_expires_index"]
 
 
 @every_dialect

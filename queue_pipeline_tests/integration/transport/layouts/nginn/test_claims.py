@@ -7,7 +7,7 @@ import pytest
 
 from queue_pipeline.transport import Operation
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, body_of, number_of, placed
 
 
@@ -104,7 +104,7 @@ def test_a_completion_whose_own_work_fails_changes_nothing(bus, claims):
 def test_some_messages_of_a_claim_can_fail_while_the_others_are_processed(bus, claims):
     bus.send(3)
     claim = bus.transport.claim(ORDERS, "me", 10)
-    claims.complete(claim, marks=[Mark(1, "later", 60_000), Mark(3, "never")], read=None)
+    claims.complete(claim, marks=[FailedRow(1, "later", 60_000), FailedRow(3, "never")], read=None)
     assert bus.subqueues() == "RXF"
     assert [row["error_info"] for row in bus.rows()] == ["later", None, "never"]
     assert bus.claimed() == []
@@ -155,7 +155,7 @@ def test_marking_a_message_that_a_peer_took_changes_nothing(bus, claims):
     taken_by_a_peer(bus, 2)
     before = bus.rows()
     with pytest.raises(ClaimLostError):
-        claims.complete(claim, marks=[Mark(2, "never")], read=None)
+        claims.complete(claim, marks=[FailedRow(2, "never")], read=None)
     assert bus.rows() == before
 
 

@@ -19,7 +19,7 @@ from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.nginn.nginn_peer import HandlerFailed, Peer, Taken, is_refused
@@ -216,7 +216,11 @@ def test_a_peer_passes_over_what_we_hold_and_takes_it_when_our_lease_is_over(fiv
     five.let_leases_be_over()
     assert five.peer.schedule() == 3
     assert receive_all(five) == [0, 1, 2]
-    for marks in ([], [Mark(row, "try again", 1) for row in rows], [Mark(row, "never again") for row in rows]):
+    for marks in (
+        [],
+        [FailedRow(row, "try again", 1) for row in rows],
+        [FailedRow(row, "never again") for row in rows],
+    ):
         with pytest.raises(ClaimLostError):
             five.transport.claims.complete(held, copies(0, 1, 2), marks=marks, read=None)
     assert five.transport.claims.give_back(held) == 0
@@ -310,7 +314,7 @@ def test_messages_that_failed_with_us_are_retried_by_a_peer_when_they_are_due(fi
     held = claim(five)
     rows = [message.row_version for message in five.transport.claims.messages(held)[0]]
     five.transport.claims.complete(
-        held, copies(0), marks=[Mark(rows[1], "try again", 1), Mark(rows[2], "never again")], read=None
+        held, copies(0), marks=[FailedRow(rows[1], "try again", 1), FailedRow(rows[2], "never again")], read=None
     )
     eventually(five.peer.schedule)
     assert sorted(receive_all(five)) == [1, 3, 4]
@@ -323,7 +327,7 @@ def test_a_peer_cleans_up_what_we_processed_and_leaves_what_failed(five: Fleet) 
     """By the time at which messages were due, which a claim does not change."""
     held = claim(five)
     rows = [message.row_version for message in five.transport.claims.messages(held)[0]]
-    five.transport.claims.complete(held, copies(0, 1), marks=[Mark(rows[2], "never again")], read=None)
+    five.transport.claims.complete(held, copies(0, 1), marks=[FailedRow(rows[2], "never again")], read=None)
     assert five.peer.clean_up(3_600) == 0
     assert five.peer.clean_up(-1) == 2
     assert five.states() == {2: "F", 3: "I", 4: "I"}

@@ -8,7 +8,7 @@ from queue_pipeline.transport import Operation, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import AddressError, InvalidMessageError, QueueNotFoundError
-from queue_pipeline.transport.message_columns import ReadyMessages
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, SENDER, number_of, placed
 
 HOSTILE = "x'); DROP TABLE Orders;-- \" {queue} ?"
@@ -104,7 +104,7 @@ def test_two_aliases_of_one_database_name_one_table(bus):
 
 def test_messages_as_columns_arrive_like_any_other(bus):
     headers = [placed(n).headers for n in range(3)]
-    ready = ReadyMessages(
+    ready = MessageColumns(
         ORDERS,
         delayed=False,
         ids=[one[wire.MESSAGE_ID] for one in headers],
@@ -112,7 +112,7 @@ def test_messages_as_columns_arrive_like_any_other(bus):
         headers=[wire.encode(one) for one in headers],
         bodies=[b'{"n":0}', b'{"n":1}', b'{"n":2}'],
     )
-    assert bus.transport.dispatch_ready([ready]) == 3
+    assert bus.transport.dispatch_columns([ready]) == 3
     rows = bus.rows()
     assert [number_of(row["msg_text"]) for row in rows] == [0, 1, 2]
     assert {(row["from_endpoint"], row["to_endpoint"], row["label"]) for row in rows} == {

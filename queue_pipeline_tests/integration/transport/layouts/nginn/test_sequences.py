@@ -6,7 +6,7 @@ import pytest
 
 from queue_pipeline.transport import Operation
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.layouts.nginn.claim_rows import Mark
+from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, body_of, number_of, placed, settings
 
 
@@ -234,10 +234,10 @@ def test_a_message_that_fails_in_the_middle_holds_back_those_after_it(bus, claim
     for number in range(3):
         insert(bus, number, length=3)
     with pytest.raises(ClaimLostError, match=r"belong to a sequence"):
-        claims.complete(bus.transport.claim(ORDERS, "me", 10), marks=[Mark(2, "no paper", 60_000)], read=None)
+        claims.complete(bus.transport.claim(ORDERS, "me", 10), marks=[FailedRow(2, "no paper", 60_000)], read=None)
     assert bus.subqueues() == "IIR", "the last one waits, the others are tried again"
     again = bus.transport.claim(ORDERS, "me", 10)
-    claims.complete(again, marks=[Mark(2, "no paper", 60_000)], read=None)
+    claims.complete(again, marks=[FailedRow(2, "no paper", 60_000)], read=None)
     assert bus.subqueues() == "XRR"
     assert bus.row(2)["retry_count"] == 1
     assert [number for batch in work_off(bus, claim) for number in batch] == [1, 2]

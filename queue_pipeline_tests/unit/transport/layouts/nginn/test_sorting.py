@@ -4,7 +4,7 @@ import pytest
 
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
-from queue_pipeline.transport.layouts.nginn.sorting import Looked, sort_rows
+from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, sort_rows
 from queue_pipeline.transport.layouts.nginn.subscriptions import control_type
 from queue_pipeline.transport.queues import AddressBook
 
@@ -20,7 +20,7 @@ def book():
 @pytest.fixture
 def sort(book):
     def sort(text="{}", headers="", endpoint="sql://db/Orders", now=NOW):
-        found = sort_rows([Looked(1, endpoint, headers, text, now)], book.resolve("sql://db/Orders"), book)
+        found = sort_rows([RowSummary(1, endpoint, headers, text, now)], book.resolve("sql://db/Orders"), book)
         (kind,) = (name for name in ("kept", "expired", "refused", "foreign", "control") if getattr(found, name))
         return kind
 
@@ -68,10 +68,10 @@ def test_a_message_expires_by_the_clock_of_the_database(sort, ttl, kind, now):
 def test_only_kept_messages_belong_to_a_sequence(book):
     headers = "_NG-Seq=s|_NG-SeqNum=0"
     rows = [
-        Looked(1, "", headers, "{}", NOW),
-        Looked(2, "sql://db/Other", headers, "{}", NOW),
-        Looked(3, "", f"{headers}|_NG-TTL=2001-01-01 00:00:00", "{}", NOW + timedelta(1)),
-        Looked(4, "", "_NG-SeqNum=0", "{}", NOW),
+        RowSummary(1, "", headers, "{}", NOW),
+        RowSummary(2, "sql://db/Other", headers, "{}", NOW),
+        RowSummary(3, "", f"{headers}|_NG-TTL=2001-01-01 00:00:00", "{}", NOW + timedelta(1)),
+        RowSummary(4, "", "_NG-SeqNum=0", "{}", NOW),
     ]
     found = sort_rows(rows, book.resolve("sql://db/Orders"), book)
     assert found.kept == [1, 4]
@@ -79,5 +79,5 @@ def test_only_kept_messages_belong_to_a_sequence(book):
 
 
 def test_an_error_says_that_others_would_stop_here(book):
-    found = sort_rows([Looked(7, "", "", None, NOW)], book.resolve("sql://db/Orders"), book)
+    found = sort_rows([RowSummary(7, "", "", None, NOW)], book.resolve("sql://db/Orders"), book)
     assert found.refused == [(7, "unreadable: msg_text is NULL; the .NET reader would stop at this message")]
