@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
+from functools import reduce
 from pathlib import Path
 
 import click
@@ -77,3 +79,45 @@ def test_the_pipelines_of_the_readme_can_be_declared(tmp_path: Path, name: str, 
     spec.loader.exec_module(module)
     made = build_definitions([orders, getattr(module, name)], autostart=False)
     assert {"orders_pipeline", job} <= {one.name for one in made.jobs or ()}
+
+
+def way_of_a_message() -> list[tuple[str, str]]:
+    text = (ROOT / "docs/architecture.md").read_text()
+    return re.findall(r"^\| \d+ [^|]+ \| `([\w/]+\.py)` \| `([\w.]+)` \|$", text, re.M)
+
+
+def test_the_documented_way_of_a_message_has_fifteen_steps() -> None:
+    assert len(way_of_a_message()) == 15
+
+
+@pytest.mark.parametrize(("file", "name"), way_of_a_message())
+def test_every_step_of_the_way_is_in_its_file(file: str, name: str) -> None:
+    module = importlib.import_module("queue_pipeline." + file.removesuffix(".py").replace("/", "."))
+    found = reduce(getattr, name.split("."), module)
+    assert found.__module__ == module.__name__, f"{name} is defined in {found.__module__}"
+
+
+def test_the_glossary_has_at_most_25_terms_each_of_them_once() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    table = text.partition("## Glossary")[2].partition("\n## ")[0]
+    terms = re.findall(r"^\| ([^|]+) \|", table, re.M)[1:]
+    terms = [term for term in terms if not term.startswith("-")]
+    assert len(terms) == len(set(terms)) and 15 <= len(terms) <= 25
+
+
+def test_the_folders_of_the_house_are_those_of_the_package() -> None:
+    house = (ROOT / "docs/architecture.md").read_text().partition("```\n")[2].partition("```")[0]
+    drawn = set(re.findall(r"([a-z_]+)/", house)) - {"sql"}
+    package = ROOT / "queue_pipeline"
+    there = {path.parent.name for path in package.rglob("*.py")} - {package.name}
+    assert {name for name in drawn if name not in there} == set()
+    assert {name for name in ("orchestration", "processing", "transport") if name not in drawn} == set()
+    for room in ("processing", "transport"):
+        assert {path.parent.name for path in (package / room).glob("*/__init__.py")} <= drawn
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "decisions.md"])
+def test_files_that_the_explanations_name_are_there(page: str) -> None:
+    named = set(re.findall(r"`([\w/]+\.(?:py|sql))`", (ROOT / "docs" / page).read_text()))
+    there = {path.as_posix() for folder in ("queue_pipeline", "sql") for path in (ROOT / folder).rglob("*.*")}
+    assert {name for name in named if not any(path.endswith("/" + name) for path in there)} == set()
