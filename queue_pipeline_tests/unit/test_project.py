@@ -14,6 +14,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from queue_pipeline_tests.support.databases.backends import INTEGRATION, PSYCOPG_ONLY, PYODBC_TOO
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS = sorted(PROJECT["project"]["optional-dependencies"])
@@ -143,3 +145,9 @@ def test_every_public_module_says_what_it_is_for(name: str) -> None:
 @pytest.mark.parametrize("name", sorted({".ci/run"} | relative_files("scripts")))
 def test_every_script_can_be_executed(name: str) -> None:
     assert (ROOT / name).stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("module", [*PSYCOPG_ONLY, *PYODBC_TOO])
+def test_a_module_that_is_to_run_over_a_driver_of_its_own_is_there(module: str) -> None:
+    """One that was moved would run over the usual driver only, and nothing would show it."""
+    assert (ROOT / f"{INTEGRATION}.{module}".replace(".", "/")).with_suffix(".py").exists()

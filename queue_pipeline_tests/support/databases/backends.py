@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,26 +15,30 @@ SQLSERVER_VARIABLE = "QUEUE_PIPELINE_TEST_SQLSERVER"
 DRIVER_VARIABLE = "QUEUE_PIPELINE_TEST_POSTGRESQL_DRIVER"
 PYODBC = "pyodbc"
 PSYCOPG = "psycopg"
-PSYCOPG_ONLY = ("integration.test_psycopg", "integration.processing.test_psycopg_executors")
-PYODBC_TOO = (
-    "integration.test_claims",
-    "integration.test_cli",
-    "integration.test_connections",
-    "integration.test_index_audit",
-    "integration.test_index_audit_postgresql",
-    "integration.test_lost_connections",
-    "integration.test_orm_sessions",
-    "integration.test_outbox",
-    "integration.test_own_engines",
-    "integration.test_own_transactions",
-    "integration.test_receive",
-    "integration.test_send",
-    "integration.test_time_limits",
-    "integration.test_transient_errors",
-    "integration.test_user_tables",
-    "integration.nginn.test_sending_batches",
+INTEGRATION = "queue_pipeline_tests.integration"
+PSYCOPG_ONLY = (
+    "processing.source.test_psycopg_executors",
+    "transport.database.test_psycopg",
 )
-"""The modules that always run over ODBC as well; the whole suite does if `DRIVER_VARIABLE` is set to pyodbc."""
+PYODBC_TOO = (
+    "cli.test_commands",
+    "transport.claims.test_claims",
+    "transport.claims.test_outbox",
+    "transport.database.test_connections",
+    "transport.database.test_lost_connections",
+    "transport.database.test_orm_sessions",
+    "transport.database.test_own_engines",
+    "transport.database.test_own_transactions",
+    "transport.database.test_time_limits",
+    "transport.database.test_transient_errors",
+    "transport.index_audit.test_audit",
+    "transport.index_audit.test_audit_postgresql",
+    "transport.layouts.nginn.test_sending_batches",
+    "transport.operations.test_user_tables",
+    "transport.test_receive",
+    "transport.test_send",
+)
+"""Modules of the integration tests that always run over ODBC too; the whole suite does if `DRIVER_VARIABLE` is pyodbc."""
 
 
 def chosen_driver() -> str:
@@ -47,7 +51,7 @@ def chosen_driver() -> str:
 
 def backend_names(module: str = "") -> list[str]:
     """SQLite and PostgreSQL always, a T-SQL server where one is named."""
-    if module.endswith(PSYCOPG_ONLY):
+    if _is_one_of(module, PSYCOPG_ONLY):
         return [PSYCOPG]
     names = ["sqlite", *postgresql_names(module)]
     return names + (["sqlserver"] if os.environ.get(SQLSERVER_VARIABLE) else [])
@@ -55,8 +59,13 @@ def backend_names(module: str = "") -> list[str]:
 
 def postgresql_names(module: str = "") -> list[str]:
     """PostgreSQL, for some modules over two drivers."""
-    twice = module.endswith(PYODBC_TOO) and chosen_driver() == PSYCOPG
+    twice = _is_one_of(module, PYODBC_TOO) and chosen_driver() == PSYCOPG
     return ["postgresql", PYODBC] if twice else ["postgresql"]
+
+
+def _is_one_of(module: str, names: Collection[str]) -> bool:
+    """Whether a module of tests is named; `PSYCOPG_ONLY` and `PYODBC_TOO` leave out the package of all of them."""
+    return module.removeprefix(f"{INTEGRATION}.") in names
 
 
 @dataclass
