@@ -38,7 +38,7 @@ PYODBC_TOO = (
     "transport.test_receive",
     "transport.test_send",
 )
-"""Modules of the integration tests that always run over ODBC too; the whole suite does if `DRIVER_VARIABLE` is pyodbc."""
+"""Modules of the integration tests that run over ODBC too; the whole suite does if `DRIVER_VARIABLE` is pyodbc."""
 
 
 def chosen_driver() -> str:
