@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_batch, read_rows
@@ -23,7 +21,7 @@ from queue_pipeline.processing.results.acknowledgement import acknowledgements
 from queue_pipeline.processing.results.audit import audit_copies
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.failed_copies import FailedCopies, reasons_of, same_reason
-from queue_pipeline.processing.results.sorting import strangers
+from queue_pipeline.processing.results.sorting import refused_among
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.error_message import Failure
@@ -98,10 +96,7 @@ class BatchProcessor:
         results = self._transformer.transform(batch, sending)
         transformed = clock.lap()
         reasons = reasons_of(results.failures, self._context.place)
-        refused = pc.is_in(batch.messages["row_version"], pa.array(list(reasons), pa.int64()))
-        if (pc.sum(refused).as_py() or 0) != len(reasons):
-            unknown = reasons.keys() - set(batch.messages["row_version"].to_pylist())
-            raise strangers(self._pipeline.name, f"a failure of row version {min(unknown)}")
+        refused = refused_among(self._pipeline.name, batch.messages, reasons)
         errors = self._context.copies(batch.messages.filter(refused), reasons)
         done = batch.messages.filter(pc.invert(refused))
         ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]

@@ -20,6 +20,8 @@ from queue_pipeline.processing.results.failed_copies import FailedCopies, Messag
 from queue_pipeline.transport.claims.claim import Claim
 
 SLOWEST_KEPT = 5
+HEADERS_UNREADABLE = "MessageHeadersUnreadable"
+"""The error type of a row whose headers are no flat JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def _slowest(ids: Array, latencies: Array) -> list[tuple[str, float]]:
 
 
 def _unreadable(row: Unreadable) -> MessageFailure:
-    return MessageFailure(row.id, None, "MessageHeadersUnreadable", row.problem)
+    return MessageFailure(row.id, None, HEADERS_UNREADABLE, row.problem)
 
 
 class Clock:

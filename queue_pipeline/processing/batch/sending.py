@@ -27,6 +27,21 @@ if TYPE_CHECKING:
 Retry = Callable[[Mapping[str, str]], DelayedRetry | None]
 
 
+def sending_of(pipeline: QueuePipeline, canonical: Callable[[str], str], events: Mapping[str, Publication]) -> Sending:
+    """What all results of a batch that begins now have in common; `canonical` is the address that peers know."""
+    outputs = pipeline.output_queues
+    return Sending(
+        pipeline=pipeline.name,
+        endpoint=pipeline.endpoint_name,
+        reply_to=canonical(pipeline.reply_to or pipeline.input_queue),
+        canonical={output.queue: canonical(output.queue) for output in outputs},
+        message_types={output.queue: output.message_type for output in outputs if output.message_type},
+        content_types={output.queue: output.content_type for output in outputs},
+        times_to_live={output.queue: output.time_to_live for output in outputs if output.time_to_live},
+        events=events,
+    )
+
+
 class BatchContext:
     """A pipeline on a database."""
 
@@ -38,17 +53,10 @@ class BatchContext:
 
     def sending(self) -> Sending:
         """What all results of a batch that begins now have in common."""
-        pipeline, resolve = self.pipeline, self.transport.resolve
-        outputs = pipeline.output_queues
-        return Sending(
-            pipeline=pipeline.name,
-            endpoint=pipeline.endpoint_name,
-            reply_to=resolve(pipeline.reply_to or pipeline.input_queue).canonical,
-            canonical={output.queue: resolve(output.queue).canonical for output in outputs},
-            message_types={output.queue: output.message_type for output in outputs if output.message_type},
-            content_types={output.queue: output.content_type for output in outputs},
-            times_to_live={output.queue: output.time_to_live for output in outputs if output.time_to_live},
-            events={event.name: self._publication(event) for event in pipeline.publishes},
+        return sending_of(
+            self.pipeline,
+            lambda queue: self.transport.resolve(queue).canonical,
+            {event.name: self._publication(event) for event in self.pipeline.publishes},
         )
 
     @contextlib.contextmanager

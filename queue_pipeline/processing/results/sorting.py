@@ -125,6 +125,15 @@ def strangers(pipeline: str, named: str) -> TransformError:
     )
 
 
+def refused_among(pipeline: str, messages: Table, row_versions: Collection[int]) -> Array:
+    """Which messages of a batch failed; raises a TransformError for a failure that belongs to none of them."""
+    refused = pc.is_in(messages[ROW_VERSION], pa.array(list(row_versions), pa.int64()))
+    if (pc.sum(refused).as_py() or 0) != len(row_versions):
+        unknown = set(row_versions) - set(messages[ROW_VERSION].to_pylist())
+        raise strangers(pipeline, f"a failure of row version {min(unknown)}")
+    return refused
+
+
 def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
     """Separate sends, failures and table rows, in rows of an origin's fields and a column per outcome.
 

@@ -2,20 +2,78 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
+from pyspark.sql import SparkSession
+
 from queue_pipeline.processing.errors import SparkUnavailableError
+from queue_pipeline.processing.results.exceptions import describe, in_a_line
+from queue_pipeline.processing.spark.connect_retries import give_up_soon
+from queue_pipeline.processing.spark.folder import private_folders
 from queue_pipeline.processing.spark.settings import master_addresses
+from queue_pipeline.processing.spark.warm_server import starts_beside
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 DEFAULT_CONNECT_PORT = 15002
 OLDEST_JAVA = 17
+
+_starting = threading.Lock()
+logger = logging.getLogger(__name__)
+
+
+def start_session(config: Mapping[str, str]) -> SparkSession:
+    """A session with these properties: of the Spark that is warm or reachable, else of one that is started."""
+    properties = dict(config)
+    with _starting:
+        prepare_environment()
+        check_reachable(properties)
+        _name_others(properties)
+        with private_folders(properties), warnings.catch_warnings():
+            # Properties of the server itself can only be given by the process that starts it.
+            warnings.filterwarnings("ignore", message=r"(?s)Failed to set .*CANNOT_MODIFY_")
+            warnings.filterwarnings("ignore", category=FutureWarning)
+            session = _built(properties)
+        give_up_soon(session)
+        return session
+
+
+def _built(config: dict[str, str]) -> SparkSession:
+    """Start Spark, or a session on it. Whatever is raised here, no message causes it."""
+    builder: Any = SparkSession.builder
+    try:
+        for name, value in config.items():
+            builder = builder.config(name, value)
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise SparkUnavailableError(
+            f"Spark cannot be started ({in_a_line(describe(error))}); see what Java wrote to the log of the run, "
+            "check QUEUE_PIPELINE_SPARK and QUEUE_PIPELINE_SPARK_CONF (spark_config of the spark resource: memory, "
+            "ports, names of properties) and the space on disk"
+        ) from error
+    return session
+
+
+def _name_others(config: dict[str, str]) -> None:
+    """A server takes two gigabytes: log which others run when one more is about to be started."""
+    for other in starts_beside(config):
+        logger.warning(
+            "a Spark server of yours is warm for %s (process %d); this project and setting get one of their own; "
+            "end the other with: %s",
+            other.project,
+            other.pid,
+            other.how_to_end,
+        )
 
 
 def prepare_environment() -> None:

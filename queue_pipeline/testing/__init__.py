@@ -1,0 +1,46 @@
+"""For tests of pipelines and clients: a transform on plain messages, and real queues in a temporary file.
+
+pytest loads its fixtures, `queue_spark` and `queue_transport`, by itself; see `queue_pipeline.testing.plugin`. Nothing
+is imported before it is used, so that the tests of other projects start as fast as without it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from queue_pipeline.testing.given import message
+    from queue_pipeline.testing.result import RefusedMessage, SentMessage, TransformResult
+    from queue_pipeline.testing.transform import run_transform
+    from queue_pipeline.testing.transport import temporary_transport
+
+_MODULES = {
+    "message": "given",
+    "RefusedMessage": "result",
+    "SentMessage": "result",
+    "TransformResult": "result",
+    "run_transform": "transform",
+    "temporary_transport": "transport",
+}
+
+__all__ = [
+    "run_transform",
+    "message",
+    "TransformResult",
+    "SentMessage",
+    "RefusedMessage",
+    "temporary_transport",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)
