@@ -29,7 +29,7 @@ def example() -> QueuePipeline:
 def by_executors(rows: int) -> QueuePipeline:
     """The same by large batches that executors read and stage: at least two of them, as many as are in work at once."""
     batch = min(LARGEST_EXECUTOR_BATCH, max(1, -(-rows // 2)))
-    return _changed(linger_seconds=0.0, travel="executors", batch_messages=batch, batch_bytes=2 * 1024**3)
+    return _changed(linger_seconds=0.0, route="executors", batch_messages=batch, batch_bytes=2 * 1024**3)
 
 
 def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResource) -> RunFigures:

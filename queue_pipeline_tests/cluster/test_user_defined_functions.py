@@ -35,7 +35,7 @@ def test_they_work_on_a_cluster_and_through_its_connect_server(
         "QUEUE_PIPELINE_SPARK": getattr(cluster, access),
         "DAGSTER_HOME": str(tmp_path),
         "PYTHONWARNINGS": "ignore",
-        "UDF_TRAVEL": "executors",
+        "UDF_ROUTE": "executors",
         JAVA_VARIABLE: QUICK,
     }
     with QueueTransport(url) as transport:

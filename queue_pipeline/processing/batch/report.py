@@ -47,8 +47,8 @@ class BatchReport:
     """Messages that failed and are tried again later."""
     without_outcome: int = 0
     """Messages for which the transform returned nothing; they are done."""
-    by_executors: bool = False
-    """Whether Spark's executors read it and staged its results."""
+    backend: str = "local"
+    """Which backend computed it: this process (local), or Spark's executors."""
 
 
 def driver_report(
@@ -110,7 +110,7 @@ def executors_report(
         slowest=slowest[:SLOWEST_KEPT],
         delayed=copies.delayed,
         without_outcome=results.without_outcome,
-        by_executors=True,
+        backend="executors",
     )
 
 

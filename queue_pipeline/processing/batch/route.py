@@ -24,9 +24,9 @@ def travels_by_executors(
     `can_travel`: another process can open the database. `shares`: it has many writers at a time; where there is one, as
     in SQLite, executors would only wait for each other, so that they are used there if the pipeline asks for them.
     """
-    if pipeline.travel == "driver" or pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+    if pipeline.route == "local" or pipeline.transaction_mode is TransactionMode.UNRELIABLE:
         return False
-    if pipeline.travel == "executors":
+    if pipeline.route == "executors":
         return True
     if not (can_travel and shares):
         return False

@@ -1,4 +1,4 @@
-"""How executors reach the database: the driver's settings travel with the code, or each machine has its own."""
+"""How executors reach the database: this process sends its settings with the code, or each machine has its own."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class ExecutorSettings:
 
 
 def executor_settings(transport: QueueTransport) -> ExecutorSettings:
-    """The settings for executors: those of the driver, unless `QUEUE_PIPELINE_EXECUTOR_DATABASE` says otherwise."""
+    """The settings for executors: those of this process, unless `QUEUE_PIPELINE_EXECUTOR_DATABASE` says otherwise."""
     settings = transport.settings
     if settings is None:
         raise ConfigurationError(
             "executors cannot make the engine that the program supplies; name the "
-            "database by its setting, or process batches on the driver (travel='driver')"
+            "database by its setting, or process batches in this process (route='local')"
         )
     named = os.environ.get(EXECUTOR_VARIABLE)
     if named == FROM_ENVIRONMENT:

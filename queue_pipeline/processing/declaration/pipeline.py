@@ -24,7 +24,7 @@ LONGEST_NAME = 60
 allow_early_functions()
 
 ConcurrencyPolicy = Literal["pending", "ramp_up", "fixed"]
-Travel = Literal["auto", "driver", "executors"]
+Route = Literal["auto", "local", "executors"]
 
 
 class Output(BaseModel):
@@ -72,8 +72,8 @@ class QueuePipeline(BaseModel):
 
     batch_messages: int = Field(default=40_000, ge=1, le=1_000_000)
     batch_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=2 * 1024**3)
-    travel: Travel = Field(
-        default="auto", description="how batches reach Spark: through the driver, or by executors; auto: a cluster's"
+    route: Route = Field(
+        default="auto", description="the backend of its batches; auto: executors on a cluster, else local"
     )
     max_concurrency: int = Field(default=2, ge=1, le=64, description="batches in work at once, over all runs")
     batches_per_run: int | None = Field(
@@ -194,10 +194,10 @@ class QueuePipeline(BaseModel):
             )
         if self.audit_time_to_live is not None and self.audit_queue is None:
             raise ValueError("audit_time_to_live: there is no audit_queue for it; name one, or leave it out")
-        if self.travel == "executors" and self.transaction_mode is TransactionMode.UNRELIABLE:
+        if self.route == "executors" and self.transaction_mode is TransactionMode.UNRELIABLE:
             raise ValueError(
-                "travel: executors read a batch from its claim, which transaction_mode unreliable ends first; choose "
-                "another mode, or leave travel out"
+                "route: executors read a batch from its claim, which transaction_mode unreliable ends first; choose "
+                "another mode, or leave route out"
             )
         self._check_retries()
         return self

@@ -89,7 +89,7 @@ class Recovery:
         proof: str | None = None,
         spark: RunSpark | None = None,
     ) -> None:
-        """With `executors`, batches may be theirs; see `travel`. `proof` stands for the code and Spark of this run;
+        """With `executors`, batches may be theirs; see `route`. `proof` stands for the code and Spark of this run;
         `spark` is what `transformer` computes with, if it can be another one for batches that are tried alone.
         """
         self._pipeline = pipeline

@@ -81,9 +81,9 @@ def test_they_work_in_a_run_that_a_code_server_starts(queues, sqlite, spark, spa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("travel", ["driver", "executors"])
-def test_they_work_on_a_classic_spark(queues, sqlite, tmp_path, travel):
-    settings = {"QUEUE_PIPELINE_DATABASE": sqlite.url, "QUEUE_PIPELINE_SPARK": "local[2]", "UDF_TRAVEL": travel}
+@pytest.mark.parametrize("route", ["local", "executors"])
+def test_they_work_on_a_classic_spark(queues, sqlite, tmp_path, route):
+    settings = {"QUEUE_PIPELINE_DATABASE": sqlite.url, "QUEUE_PIPELINE_SPARK": "local[2]", "UDF_ROUTE": route}
     execute(SHOP, "words_pipeline", tmp_path / "home", **settings)
     assert sent(queues) == [RESULT] * 3
 

@@ -5,7 +5,7 @@ import pytest
 from queue_pipeline_tests.support.processing.both_routes import ROUTES
 from queue_pipeline_tests.support.processing.killed_run import Children
 from queue_pipeline_tests.support.processing.killed_shop import Shop
-from queue_pipeline_tests.support.processing.routes import Route
+from queue_pipeline_tests.support.processing.routes import Routed
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def transport(backend):
 
 
 @pytest.fixture(params=ROUTES)
-def travel(request):
+def route(request):
     """How a batch reaches Spark; modules that need another choice have a fixture of their own."""
     return request.param
 
@@ -35,14 +35,14 @@ def shop(backend):
     return Shop(backend)
 
 
-@pytest.fixture(params=["driver, a file", "driver", "executors"])
-def route(request, sqlite, postgresql, spark):
-    """The driver's route on SQLite and PostgreSQL, that of executors on PostgreSQL."""
-    travel, _, is_file = request.param.partition(", ")
+@pytest.fixture(params=["local, a file", "local", "executors"])
+def routed(request, sqlite, postgresql, spark):
+    """The local backend on SQLite and PostgreSQL, the executors on PostgreSQL."""
+    route, _, is_file = request.param.partition(", ")
     backend = sqlite if is_file else postgresql
     transport = backend.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
-    route = Route(travel, backend, transport, spark)
-    route.create("totals", "country text, day date, orders bigint, revenue numeric(20, 2), PRIMARY KEY (country, day)")
-    route.create("seen", "n bigint, token text")
-    return route
+    routed = Routed(route, backend, transport, spark)
+    routed.create("totals", "country text, day date, orders bigint, revenue numeric(20, 2), PRIMARY KEY (country, day)")
+    routed.create("seen", "n bigint, token text")
+    return routed

@@ -10,7 +10,7 @@ from queue_pipeline.processing.spark.internals import AttemptSessions
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.processing.processed import process as process_claim
 
-ROUTES = ("driver", "executors")
+ROUTES = ("local", "executors")
 STRANGER = "a result of the transform belongs to no message of the batch"
 
 
@@ -24,14 +24,14 @@ def numbers(transport, queue):
     return sorted(json.loads(shown.body)["n"] for shown in transport.show(queue, 1_000))
 
 
-def process(transport, spark, travel, transform, claim=None, **options):
+def process(transport, spark, route, transform, claim=None, **options):
     """Read, transform and complete a claim, by default one of all messages; errors reach the test as they are."""
-    given = {"name": "orders", "input_queue": "orders", "output_queues": ["billing"], "travel": travel}
+    given = {"name": "orders", "input_queue": "orders", "output_queues": ["billing"], "route": route}
     pipeline = QueuePipeline(**{**given, "transform": transform, **options})
     sessions = AttemptSessions(lambda: spark)
     transformer, executors = SparkTransformer(pipeline, sessions), Executors(pipeline, transport, sessions)
     claim = claim or transport.claim("orders", "me", 1_000)
     assert claim is not None
     report = process_claim(BatchProcessor(pipeline, transport, transformer, executors), pipeline, claim)
-    assert report.by_executors == (travel == "executors")
+    assert report.backend == route
     return report

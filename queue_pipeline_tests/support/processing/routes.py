@@ -21,10 +21,10 @@ BODY = "n bigint NOT NULL, country string, amount decimal(12,2), day date"
 
 
 @dataclass
-class Route:
+class Routed:
     """A way that a batch can take, on a database with tables of the user's own."""
 
-    travel: str
+    route: str
     backend: Backend
     transport: QueueTransport
     spark: Any
@@ -36,7 +36,7 @@ class Route:
             "output_queues": ["billing"],
             "transform": transform,
             "body_schema": BODY,
-            "travel": self.travel,
+            "route": self.route,
             "transaction_mode": "transaction_scope",
             "linger_seconds": 0,
             "peek_delay": 0.1,
@@ -49,7 +49,7 @@ class Route:
         transformer, executors = SparkTransformer(pipeline, sessions), Executors(pipeline, self.transport, sessions)
         claim = claim or self.transport.claim("orders", "me", 1_000)
         report = process_claim(BatchProcessor(pipeline, self.transport, transformer, executors), pipeline, claim)
-        assert report.by_executors == (pipeline.travel == "executors")
+        assert report.backend == pipeline.route
         return report
 
     def drain(self, transform, **options):

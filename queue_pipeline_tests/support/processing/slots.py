@@ -43,7 +43,7 @@ class Slots:
         self._next = transform
         fill(self.transport, count)
         report = process_claim(self.processor, self.pipeline, self.transport.claim("orders", "me", 100))
-        assert report.by_executors == (self.pipeline.travel == "executors")
+        assert report.backend == self.pipeline.route
         with self.transport.receive("billing", 100) as received:
             return [message.body.decode() for message in received.messages]
 

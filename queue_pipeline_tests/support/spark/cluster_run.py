@@ -146,7 +146,7 @@ def _waiting(folder: str) -> Any:
 
 def _pipeline(kind: str, folder: str, batch: int) -> QueuePipeline:
     common = {
-        "travel": "executors",
+        "route": "executors",
         "batch_messages": batch,
         "batch_bytes": 2 * 1024**3,
         "linger_seconds": 0.0,

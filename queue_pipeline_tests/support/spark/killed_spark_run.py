@@ -27,7 +27,7 @@ def main(database: str, schema: str, name: str, transform: str) -> None:
     """PipelineRun a queue with two slots, in batches of two."""
     pipeline = QueuePipeline(
         name=name, input_queue=name, output_queues=["billing"], transform=getattr(killing_transforms, transform),
-        linger_seconds=0, batch_messages=2, max_concurrency=2, recoverability=NO_RETRIES, travel="driver",
+        linger_seconds=0, batch_messages=2, max_concurrency=2, recoverability=NO_RETRIES, route="local",
     )  # fmt: skip
     transport = QueueTransport(database, endpoint=name, schema=schema or None)
     resource = SparkResource(spark_config=spark_config())

@@ -1,6 +1,6 @@
 """A project whose module makes functions of every usual kind when it is loaded, before there is any Spark.
 
-Processes that tests start load it by name. The environment variable `UDF_TRAVEL` names the way of its batches.
+Processes that tests start load it by name. The environment variable `UDF_ROUTE` names the way of its batches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from queue_pipeline.processing.declaration.outcomes import each, send
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.spark.settings import spark_config
 
-TRAVEL = "UDF_TRAVEL"
+ROUTE = "UDF_ROUTE"
 SUFFIX = "!"
 
 
@@ -95,7 +95,7 @@ words = QueuePipeline(
     body_schema=Word,
     transform=shout,
     linger_seconds=0,
-    travel=os.environ.get(TRAVEL, "auto"),
+    route=os.environ.get(ROUTE, "auto"),
 )
 defs = dg.Definitions.merge(
     build_definitions([words], autostart=False),

@@ -31,14 +31,14 @@ def transport(backend):
     return transport
 
 
-@pytest.fixture(autouse=True, params=["driver", "executors"])
-def travel(request):
+@pytest.fixture(autouse=True, params=["local", "executors"])
+def route(request):
     """Every test of a batch runs over both ways that it can take."""
-    _travel[:] = [request.param]
+    _route[:] = [request.param]
     return request.param
 
 
-_travel: list[str] = []
+_route: list[str] = []
 
 
 def forward(messages):
@@ -46,16 +46,16 @@ def forward(messages):
 
 
 def declare(**options):
-    way = "driver" if options.get("transaction_mode") == "unreliable" else _travel[0]
+    way = "local" if options.get("transaction_mode") == "unreliable" else _route[0]
     given = {"name": "orders", "input_queue": "orders", "output_queues": ["billing"], "transform": forward}
-    return QueuePipeline(**{**given, "travel": way, **options})
+    return QueuePipeline(**{**given, "route": way, **options})
 
 
 def process(transport, spark, pipeline, claim=None):
     claim = claim or transport.claim("orders", "me", 1_000)
     transformer, executors = made(transport, spark, pipeline)
     report = process_claim(BatchProcessor(pipeline, transport, transformer, executors), pipeline, claim)
-    assert report.by_executors == (pipeline.travel == "executors")
+    assert report.backend == pipeline.route
     assert staged(transport) == 0
     return report
 
@@ -134,7 +134,7 @@ def test_a_zombie_sends_nothing_where_sends_are_atomic_and_ghosts_where_they_are
         process(transport, spark, slow, claim)
     ghosts = numbers(transport, "billing")
     # What executors staged is sent with the completion in every mode.
-    assert ghosts == ([0, 1, 2] if mode == "receive_only" and slow.travel == "driver" else [])
+    assert ghosts == ([0, 1, 2] if mode == "receive_only" and slow.route == "local" else [])
     process(transport, spark, declare(transaction_mode=mode), adopted[0])
     assert numbers(transport, "billing") == sorted([*ghosts, 0, 1, 2])
     ids = [shown.headers[wire.MESSAGE_ID] for shown in transport.show("billing", 100)]
@@ -332,8 +332,8 @@ def test_a_batch_that_is_processed_again_sends_the_same_ids(transport, spark):
     report = process(transport, spark, pipeline)
     assert report.generation >= 3
     ids = [shown.headers[wire.MESSAGE_ID] for shown in transport.show("billing", 100)]
-    # The driver wrote ghosts at the first attempt; what executors stage is sent with the completion.
-    assert sorted(ids) == sorted(expected * (2 if pipeline.travel == "driver" else 1))
+    # The local backend wrote ghosts at the first attempt; what executors stage is sent with the completion.
+    assert sorted(ids) == sorted(expected * (2 if pipeline.route == "local" else 1))
 
 
 def test_latencies_are_counted_from_the_time_of_sending(transport, spark):

@@ -35,8 +35,8 @@ CONFIRMATION = {
 }
 
 
-@pytest.mark.parametrize("travel", ["driver", "executors"])
-def test_control_messages_are_processed_without_the_transform_and_audited(postgresql, spark, travel):
+@pytest.mark.parametrize("route", ["local", "executors"])
+def test_control_messages_are_processed_without_the_transform_and_audited(postgresql, spark, route):
     """Only a message without a body that is none of them fails."""
     transport = postgresql.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error", "audit"])
@@ -49,7 +49,7 @@ def test_control_messages_are_processed_without_the_transform_and_audited(postgr
         audit_queue="audit",
         body_schema="n int NOT NULL",
         transform=lambda messages: messages.select("origin", "body"),
-        travel=travel,
+        route=route,
     )
     sessions = AttemptSessions(lambda: spark)
     executors = Executors(pipeline, transport, sessions)

@@ -51,14 +51,14 @@ def transport(backend):
     return transport
 
 
-@pytest.fixture(autouse=True, params=["driver", "executors"])
-def travel(request):
+@pytest.fixture(autouse=True, params=["local", "executors"])
+def route(request):
     """Every test runs over both ways that a batch can take."""
-    _travel[:] = [request.param]
+    _route[:] = [request.param]
     return request.param
 
 
-_travel: list[str] = []
+_route: list[str] = []
 
 
 def forward(messages):
@@ -68,7 +68,7 @@ def forward(messages):
 def declare(**options):
     given = {"name": "orders", "input_queue": ORDERS, "output_queues": ["billing"], "transform": forward}
     given |= {"linger_seconds": 0, "peek_delay": 0.1, "max_concurrency": 1, "body_schema": "n int"}
-    return QueuePipeline(**{**given, "travel": _travel[0], "recoverability": AT_ONCE, **options})
+    return QueuePipeline(**{**given, "route": _route[0], "recoverability": AT_ONCE, **options})
 
 
 def run(transport, spark, pipeline=None, owner="run 1"):
@@ -90,7 +90,7 @@ def run(transport, spark, pipeline=None, owner="run 1"):
     ).run()
     assert ended.failure is None
     reports = [report for attempt in attempts for report in attempt.reports]
-    assert all(report.by_executors == (_travel[0] == "executors") for report in reports if report.sent)
+    assert all(report.backend == _route[0] for report in reports if report.sent)
     return reports
 
 

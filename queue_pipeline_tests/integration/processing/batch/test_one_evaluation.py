@@ -26,11 +26,11 @@ def refusing(messages):
     )
 
 
-def sent(route):
-    return sorted(body["n"] for body in route.sent())
+def sent(routed):
+    return sorted(body["n"] for body in routed.sent())
 
 
-def test_a_function_is_called_once_for_each_message_however_many_outcomes_use_it(route, tmp_path):
+def test_a_function_is_called_once_for_each_message_however_many_outcomes_use_it(routed, tmp_path):
     folder = str(tmp_path)
 
     def drawn(n):
@@ -52,16 +52,16 @@ def test_a_function_is_called_once_for_each_message_however_many_outcomes_use_it
             ),
         )
 
-    route.fill(*map(order, range(20)))
-    route.process(transform)
+    routed.fill(*map(order, range(20)))
+    routed.process(transform)
     calls = [int(line) for path in tmp_path.iterdir() if path.name.isdigit() for line in path.read_text().split()]
     assert sorted(calls) == list(range(20))
-    tokens = sorted((body["n"], body["token"]) for body in route.sent())
-    assert route.rows("seen") == tokens
-    assert sorted(country for country, *_ in route.totals()) == sorted(token for _, token in tokens)
+    tokens = sorted((body["n"], body["token"]) for body in routed.sent())
+    assert routed.rows("seen") == tokens
+    assert sorted(country for country, *_ in routed.totals()) == sorted(token for _, token in tokens)
 
 
-def test_frames_for_tables_are_computed_in_the_query_of_the_sends(route):
+def test_frames_for_tables_are_computed_in_the_query_of_the_sends(routed):
     """One query has one current time; two of them have two."""
 
     def transform(messages):
@@ -71,13 +71,13 @@ def test_frames_for_tables_are_computed_in_the_query_of_the_sends(route):
             timed.select("origin", each(send("billing", json=F.struct("n", "token")))), tables=[Append("seen", timed)]
         )
 
-    route.fill(*map(order, range(5)))
-    assert route.process(transform).table_rows == 5
-    assert len({body["token"] for body in route.sent()}) == 1
-    assert route.rows("seen") == sorted((body["n"], body["token"]) for body in route.sent())
+    routed.fill(*map(order, range(5)))
+    assert routed.process(transform).table_rows == 5
+    assert len({body["token"] for body in routed.sent()}) == 1
+    assert routed.rows("seen") == sorted((body["n"], body["token"]) for body in routed.sent())
 
 
-def test_several_frames_share_random_values_that_are_computed_first(route):
+def test_several_frames_share_random_values_that_are_computed_first(routed):
     def transform(messages):
         drawn = messages.select("origin", F.col("payload.n").alias("n"), F.expr("uuid()").alias("token"))
         drawn = drawn.localCheckpoint()
@@ -85,12 +85,12 @@ def test_several_frames_share_random_values_that_are_computed_first(route):
             drawn.select("origin", each(send("billing", json=F.struct("n", "token")))), tables=[Append("seen", drawn)]
         )
 
-    route.fill(*map(order, range(20)))
-    route.process(transform)
-    assert route.rows("seen") == sorted((body["n"], body["token"]) for body in route.sent())
+    routed.fill(*map(order, range(20)))
+    routed.process(transform)
+    assert routed.rows("seen") == sorted((body["n"], body["token"]) for body in routed.sent())
 
 
-def test_frames_for_tables_write_nothing_for_a_message_that_fails(route):
+def test_frames_for_tables_write_nothing_for_a_message_that_fails(routed):
     def transform(messages):
         payload = F.col("payload")
         seen = messages.select("origin", payload.n.alias("n"), payload.country.alias("token"))
@@ -101,19 +101,19 @@ def test_frames_for_tables_write_nothing_for_a_message_that_fails(route):
         merged = Merge("totals", counted, key=["country", "day"], add=["orders", "revenue"])
         return Results(refusing(messages), tables=[Append("seen", seen), merged])
 
-    route.fill(*map(order, range(6)), {**order(8), "amount": "a lot"}, order(10, country=None))
-    report = route.process(transform)
-    assert sent(route) == [0, 2, 4]
-    assert route.rows("seen") == [(0, "AT"), (2, "AT"), (4, "AT")]
-    assert route.totals() == [("AT", DAY, 3, Decimal("4.50"))]
+    routed.fill(*map(order, range(6)), {**order(8), "amount": "a lot"}, order(10, country=None))
+    report = routed.process(transform)
+    assert sent(routed) == [0, 2, 4]
+    assert routed.rows("seen") == [(0, "AT"), (2, "AT"), (4, "AT")]
+    assert routed.totals() == [("AT", DAY, 3, Decimal("4.50"))]
     assert report.table_rows == 4
-    reasons = dict(route.reasons())
+    reasons = dict(routed.reasons())
     assert sorted(reasons) == [1, 3, 5, 8, 10]
     assert reasons[10] == "table totals: country is part of the key and is null; give every row a whole key"
 
 
-def test_a_merge_replaces_and_adds(route):
-    route.create("latest", "name text PRIMARY KEY, price numeric(20, 2), orders bigint")
+def test_a_merge_replaces_and_adds(routed):
+    routed.create("latest", "name text PRIMARY KEY, price numeric(20, 2), orders bigint")
 
     def transform(messages):
         payload = F.col("payload")
@@ -122,25 +122,25 @@ def test_a_merge_replaces_and_adds(route):
         )
         return Results(tables=[Merge("latest", rows, key=["name"], add=["orders"])])
 
-    route.fill(order(1), order(2, "DE", "2.00"))
-    assert route.process(transform).sent == 0
-    route.fill(order(3, "AT", "7.25"), order(4, "FR", "3.00"))
-    route.process(transform)
-    found = [(name, Decimal(str(price)), orders) for name, price, orders in route.rows("latest")]
+    routed.fill(order(1), order(2, "DE", "2.00"))
+    assert routed.process(transform).sent == 0
+    routed.fill(order(3, "AT", "7.25"), order(4, "FR", "3.00"))
+    routed.process(transform)
+    found = [(name, Decimal(str(price)), orders) for name, price, orders in routed.rows("latest")]
     assert found == [("AT", Decimal("7.25"), 2), ("DE", Decimal("2.00"), 1), ("FR", Decimal("3.00"), 1)]
-    assert route.transport.peek("orders") == 0
+    assert routed.transport.peek("orders") == 0
 
 
-def test_rows_of_a_message_that_the_batch_does_not_have_are_refused(route):
+def test_rows_of_a_message_that_the_batch_does_not_have_are_refused(routed):
     def transform(messages):
         stranger = F.col("origin").withField("row_version", F.col("origin.row_version") + 1_000_000)
         rows = messages.select(stranger.alias("origin"), F.col("payload.n").alias("n"), F.lit("x").alias("token"))
         return Results(refusing(messages), tables=[Append("seen", rows)])
 
-    route.fill(order(2))
+    routed.fill(order(2))
     with pytest.raises(TransformError, match="belongs to no message of the batch"):
-        route.process(transform)
-    assert (route.rows("seen"), route.sent()) == ([], [])
+        routed.process(transform)
+    assert (routed.rows("seen"), routed.sent()) == ([], [])
 
 
 def without_origin(messages):
@@ -173,8 +173,8 @@ def no_table(messages):
         (no_table, r"tables\[0\] is no Append\(table, frame\) or Merge\(table, frame, key\)"),
     ],
 )
-def test_a_frame_that_cannot_be_written_is_refused_by_name(route, table, problem):
-    route.fill(order(2))
+def test_a_frame_that_cannot_be_written_is_refused_by_name(routed, table, problem):
+    routed.fill(order(2))
     with pytest.raises(TransformError, match=problem):
-        route.process(lambda messages: Results(refusing(messages), tables=[table(messages)]))
-    assert (route.rows("totals"), route.rows("seen"), route.sent()) == ([], [], [])
+        routed.process(lambda messages: Results(refusing(messages), tables=[table(messages)]))
+    assert (routed.rows("totals"), routed.rows("seen"), routed.sent()) == ([], [], [])

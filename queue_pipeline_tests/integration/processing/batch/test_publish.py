@@ -29,18 +29,18 @@ def transport(backend):
     return transport
 
 
-@pytest.fixture(params=["driver", "executors"])
-def travel(request):
+@pytest.fixture(params=["local", "executors"])
+def route(request):
     return request.param
 
 
 @pytest.fixture
-def process(transport, spark, travel):
+def process(transport, spark, route):
     def run(transform, claim=None, **options):
-        pipeline = declare(transform, travel=travel, **options)
+        pipeline = declare(transform, route=route, **options)
         processor = BatchProcessor(pipeline, transport, *workers(pipeline, transport, spark))
         report = process_claim(processor, pipeline, claim or transport.claim("orders", "me", 1_000))
-        assert report.by_executors == (travel == "executors")
+        assert report.backend == route
         return report
 
     return run
@@ -192,11 +192,11 @@ def test_a_frame_of_events_has_no_column_that_means_nothing_there(sqlite, spark,
         process_claim(processor, pipeline, transport.claim("orders", "me", 10))
 
 
-def test_a_subscriber_without_a_queue_costs_no_message_an_attempt(transport, spark, travel):
+def test_a_subscriber_without_a_queue_costs_no_message_an_attempt(transport, spark, route):
     transport.subscriptions.subscribe("billing", "Shop.OrderAccepted")
     transport.subscriptions.subscribe("zombie", "Shop.IOrderEvent", QueueAddress("not there"))
     fill(transport, 4)
-    pipeline = declare(accept, travel=travel)
+    pipeline = declare(accept, route=route)
     recovery = Recovery(pipeline, transport, *workers(pipeline, transport, spark))
     claim = transport.claim("orders", "me", 100)
     with pytest.raises(

@@ -18,7 +18,7 @@ from queue_pipeline_tests.support.processing.plain_transformer import PlainTrans
 from queue_pipeline_tests.support.processing.processed import process
 from queue_pipeline_tests.support.processing.recovering import declare
 
-WAYS = ("driver", "executors")
+WAYS = ("local", "executors")
 ATOMIC = "sends_atomic_with_receive"
 
 
@@ -32,7 +32,7 @@ def work(transport, spark, way, claim, transform=lambda messages: messages.selec
         input_queue="orders",
         output_queues=["billing"],
         transform=transform,
-        travel=way,
+        route=way,
         transaction_mode=mode,
     )
     sessions = AttemptSessions(lambda: spark)
@@ -44,7 +44,7 @@ def work(transport, spark, way, claim, transform=lambda messages: messages.selec
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("tamper", [add_row, remove_row, change_row_version])
 def test_a_claim_that_changed_after_it_was_read_is_not_completed(backend, transport, spark, way, tamper):
-    """A transform is called after the claim was read by the driver, or cut into parts for the executors."""
+    """A transform is called after the claim was read by the run, or cut into parts for the executors."""
     fill(transport, 3)
     claim = transport.claim("orders", "me", 100)
 
@@ -64,7 +64,7 @@ def test_an_unreliable_batch_ends_its_claim_only_if_it_read_all_of_it(backend, t
     claim = transport.claim("orders", "me", 100)
     add_row(backend, transport, claim)
     with pytest.raises(QueuePipelineError, match="claims return"):
-        work(transport, spark, "driver", claim, mode="unreliable")
+        work(transport, spark, "local", claim, mode="unreliable")
     assert [status.messages for status in transport.claims.list()] == [3]
     transport.claims.release(claim)
     assert transport.claims.give_back_abandoned(transport.resolve("orders")) == 4

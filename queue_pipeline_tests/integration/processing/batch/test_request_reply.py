@@ -45,9 +45,9 @@ def prices(messages):
     )
 
 
-def declare(travel="driver", **options):
+def declare(route="local", **options):
     given = {"name": "prices", "input_queue": "orders", "transform": prices, "body_schema": "pieces int NOT NULL"}
-    run = {"travel": travel, "linger_seconds": 0, "peek_delay": 0.1, "recoverability": AT_ONCE}
+    run = {"route": route, "linger_seconds": 0, "peek_delay": 0.1, "recoverability": AT_ONCE}
     return QueuePipeline(**{**given, **run, **options})
 
 
@@ -61,8 +61,8 @@ def run(transport, spark, pipeline):
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
 
 
-@pytest.fixture(params=["driver", "executors"])
-def travel(request):
+@pytest.fixture(params=["local", "executors"])
+def route(request):
     return request.param
 
 
@@ -72,9 +72,9 @@ def client(transport):
         yield client
 
 
-def test_whoever_asks_a_pipeline_gets_the_reply_to_the_own_request(transport, client, spark, travel):
+def test_whoever_asks_a_pipeline_gets_the_reply_to_the_own_request(transport, client, spark, route):
     futures = {n: client.submit("orders", {"pieces": n}, 120, message_type="Shop.Ask") for n in range(20)}
-    run(transport, spark, declare(travel))
+    run(transport, spark, declare(route))
     for n, future in futures.items():
         answer = future.result(20)
         if n:
@@ -86,12 +86,12 @@ def test_whoever_asks_a_pipeline_gets_the_reply_to_the_own_request(transport, cl
     assert (transport.peek("error"), transport.peek(client.callback_queue)) == (0, 0)
 
 
-def test_a_hostile_reply_address_fails_its_own_message_and_no_other(transport, client, spark, travel):
+def test_a_hostile_reply_address_fails_its_own_message_and_no_other(transport, client, spark, route):
     """AS-09: whatever it says, it is the name of a table that does not exist."""
     good = [client.submit("orders", {"pieces": n}, 120) for n in (1, 2)]
     transport.send("orders", [new_message('{"pieces": 7}', reply_to=address) for address in HOSTILE])
     good.append(client.submit("orders", {"pieces": 3}, 120))
-    run(transport, spark, declare(travel))
+    run(transport, spark, declare(route))
     assert [future.result(20).json()["price"] for future in good] == [3, 6, 9]
     failed = [shown.headers for shown in transport.show("error", 100)]
     assert sorted(headers[wire.REPLY_TO_ADDRESS] for headers in failed) == sorted(HOSTILE)
@@ -142,10 +142,10 @@ def ask_further(messages):
     return messages.select("origin", each(send("billing", body=F.col("body"))))
 
 
-def test_a_pipeline_says_where_answers_to_what_it_sends_are_to_go(transport, client, spark, travel):
+def test_a_pipeline_says_where_answers_to_what_it_sends_are_to_go(transport, client, spark, route):
     instance = client.callback_queue.canonical
     transport.send("orders", new_message("{}"))
-    pipeline = declare(travel, transform=ask_further, output_queues=["billing"], body_schema=None, reply_to=instance)
+    pipeline = declare(route, transform=ask_further, output_queues=["billing"], body_schema=None, reply_to=instance)
     run(transport, spark, pipeline)
     (shown,) = transport.show("billing")
     assert shown.headers[wire.REPLY_TO_ADDRESS] == instance

@@ -1,4 +1,4 @@
-"""`travel="auto"` on a real Spark: the local server of the suite, and the same one taken for a cluster."""
+"""`route="auto"` on a real Spark: the local server of the suite, and the same one taken for a cluster."""
 
 import pytest
 
@@ -29,8 +29,8 @@ def forward(messages):
     return messages.select("origin", "body")
 
 
-@pytest.mark.parametrize(("master", "by_executors"), [(None, False), ("spark://somewhere:7077", True)])
-def test_the_master_decides_once_a_run(postgresql, spark, monkeypatch, master, by_executors):
+@pytest.mark.parametrize(("master", "chosen"), [(None, "local"), ("spark://somewhere:7077", "executors")])
+def test_the_master_decides_once_a_run(postgresql, spark, monkeypatch, master, chosen):
     monkeypatch.setattr(Asked, "named", master)
     transport = postgresql.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
@@ -40,7 +40,7 @@ def test_the_master_decides_once_a_run(postgresql, spark, monkeypatch, master, b
     for n in range(2):
         transport.send("orders", new_message(f'{{"n": {n}}}'))
         (report,) = recovery.attempt(transport.claim("orders", "me", 10)).reports
-        assert (report.sent, report.by_executors) == (1, by_executors)
+        assert (report.sent, report.backend) == (1, chosen)
     assert executors.asked == 1
     assert transport.peek("billing") == 2
 

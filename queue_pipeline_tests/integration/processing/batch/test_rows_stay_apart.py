@@ -183,15 +183,13 @@ def insert_nginn(bus, message, headers, number):
     bus.execute(update, (*raw, row))
 
 
-@pytest.mark.parametrize("travel", ["driver", "executors"])
-def test_spark_gets_every_message_with_its_own_values(transport, backend, spark, travel):
-    """One run for the executors and one for the driver, over all kinds of rows at once."""
+@pytest.mark.parametrize("route", ["local", "executors"])
+def test_spark_gets_every_message_with_its_own_values(transport, backend, spark, route):
+    """One run on executors and one on the local backend, over all kinds of rows at once."""
     rows = storable_in(backend, [*EVERY, *LARGE_ONES[1:]])
     insert(transport, backend, "orders", rows)
     expected = read_claim(transport, "orders", 1)
-    pipeline = declare(
-        output_queues=["billing"], transform=echo, body_schema=SCHEMA, travel=travel, recoverability=ONCE
-    )
+    pipeline = declare(output_queues=["billing"], transform=echo, body_schema=SCHEMA, route=route, recoverability=ONCE)
     ended = run_by_spark(transport, spark, pipeline)
     assert ended.failure is None
     good = {row["id"]: row for row in expected.values() if isinstance(row, dict)}

@@ -32,8 +32,8 @@ def forward(messages):
     return messages.select("origin", "body")
 
 
-def process(transport, spark, travel, transform, claim):
-    return process_claim(transport, spark, travel, transform, claim, transaction_mode="transaction_scope")
+def process(transport, spark, route, transform, claim):
+    return process_claim(transport, spark, route, transform, claim, transaction_mode="transaction_scope")
 
 
 def moved(distance):
@@ -119,33 +119,33 @@ def unknown_ids(messages):
         unknown_ids,
     ],
 )
-def test_results_of_a_message_outside_of_the_claim_are_refused_and_all_messages_kept(queues, spark, travel, transform):
+def test_results_of_a_message_outside_of_the_claim_are_refused_and_all_messages_kept(queues, spark, route, transform):
     fill(queues, 5)
     claim = queues.claim("orders", "me", 100)
     with pytest.raises(TransformError, match=STRANGER):
-        process(queues, spark, travel, transform, claim)
+        process(queues, spark, route, transform, claim)
     assert [queues.peek(queue) for queue in ("billing", "error")] == [0, 0]
     assert (rows(queues, "totals"), rows(queues, "seen")) == ([], [])
     assert [(one.claim_id, one.messages) for one in queues.claims.list()] == [(claim.claim_id, 5)]
-    report = process(queues, spark, travel, forward, claim)
+    report = process(queues, spark, route, forward, claim)
     assert (report.messages, report.sent, report.failed) == (5, 5, [])
     assert numbers(queues, "billing") == list(range(5))
     assert (queues.peek("orders"), queues.claims.list()) == (0, [])
 
 
-def test_a_message_of_another_claim_is_a_stranger(queues, spark, travel):
+def test_a_message_of_another_claim_is_a_stranger(queues, spark, route):
     fill(queues, 6)
     first, second = queues.claim("orders", "me", 3), queues.claim("orders", "another", 3)
     distance = second.first_row_version - first.first_row_version
     with pytest.raises(TransformError, match=STRANGER):
-        process(queues, spark, travel, lambda messages: messages.select(moved(distance), "body"), first)
+        process(queues, spark, route, lambda messages: messages.select(moved(distance), "body"), first)
     assert queues.peek("billing") == 0
     for claim in (first, second):
-        process(queues, spark, travel, forward, claim)
+        process(queues, spark, route, forward, claim)
     assert numbers(queues, "billing") == list(range(6))
 
 
-def test_a_message_that_was_taken_out_of_the_middle_of_a_claim_is_a_stranger(queues, spark, travel):
+def test_a_message_that_was_taken_out_of_the_middle_of_a_claim_is_a_stranger(queues, spark, route):
     fill(queues, 5)
     versions = [shown.row_version for shown in queues.show("orders", 10)]
     claim = queues.claim("orders", "me", 100)
@@ -158,14 +158,14 @@ def test_a_message_that_was_taken_out_of_the_middle_of_a_claim_is_a_stranger(que
         return messages.select(other.otherwise(F.col("origin")).alias("origin"), "body")
 
     with pytest.raises(TransformError, match=STRANGER):
-        process(queues, spark, travel, doubled, rest)
+        process(queues, spark, route, doubled, rest)
     assert queues.peek("billing") == 0
     for one in (rest, taken_out):
-        process(queues, spark, travel, forward, one)
+        process(queues, spark, route, forward, one)
     assert numbers(queues, "billing") == list(range(5))
 
 
-def test_a_failure_whose_origin_has_another_id_loses_no_message(queues, spark, travel):
+def test_a_failure_whose_origin_has_another_id_loses_no_message(queues, spark, route):
     """The row version says which message is meant; the rest of the origin is what the message itself says."""
 
     def renamed(messages):
@@ -175,7 +175,7 @@ def test_a_failure_whose_origin_has_another_id_loses_no_message(queues, spark, t
     fill(queues, 3)
     claim = queues.claim("orders", "me", 100)
     try:
-        process(queues, spark, travel, renamed, claim)
+        process(queues, spark, route, renamed, claim)
     except TransformError as error:
         assert STRANGER in str(error)
         assert [one.messages for one in queues.claims.list()] == [3]

@@ -63,9 +63,9 @@ def no_results(messages):
         (no_results, 0),
     ],
 )
-def test_messages_without_a_result_are_counted(queues, spark, travel, transform, sent):
+def test_messages_without_a_result_are_counted(queues, spark, route, transform, sent):
     fill(queues, 20)
-    report = process(queues, spark, travel, transform)
+    report = process(queues, spark, route, transform)
     assert (report.messages, report.sent, report.failed) == (20, sent, [])
     assert report.without_outcome == 20 - sent
     assert f"20 messages in, {sent} out, {20 - sent} had no result" in sentence(report)
@@ -76,9 +76,9 @@ def test_messages_without_a_result_are_counted(queues, spark, travel, transform,
 
 
 @pytest.mark.parametrize("transform", [five, conditions_that_are_null, nothing])
-def test_a_pipeline_can_require_an_outcome_of_every_message(queues, spark, travel, transform):
+def test_a_pipeline_can_require_an_outcome_of_every_message(queues, spark, route, transform):
     fill(queues, 8)
-    report = process(queues, spark, travel, transform, require_outcome=True)
+    report = process(queues, spark, route, transform, require_outcome=True)
     assert (report.messages, report.without_outcome) == (8, 0)
     assert {(one.error_type, one.error) for one in report.failed} == {
         ("NoOutcome", "the transform returned no send, reply, event, failure or table row for this message")
@@ -87,7 +87,7 @@ def test_a_pipeline_can_require_an_outcome_of_every_message(queues, spark, trave
     assert sorted(numbers(queues, "billing") + numbers(queues, "error")) == list(range(8))
 
 
-def test_every_kind_of_outcome_is_one(queues, spark, travel):
+def test_every_kind_of_outcome_is_one(queues, spark, route):
     def transform(messages):
         def when(n):
             return number() == n
@@ -106,24 +106,24 @@ def test_every_kind_of_outcome_is_one(queues, spark, travel):
         )
 
     fill(queues, 8, **{wire.REPLY_TO_ADDRESS: "shop"})
-    report = process(queues, spark, travel, transform, publishes=["Shop.A"], require_outcome=True)
+    report = process(queues, spark, route, transform, publishes=["Shop.A"], require_outcome=True)
     assert sorted(one.error for one in report.failed)[0] == "refused"
     assert [one.error_type for one in report.failed].count("NoOutcome") == 1
     assert numbers(queues, "error") == [3, 6, 7]
 
 
-def test_a_second_row_without_an_outcome_takes_nothing_away(queues, spark, travel):
+def test_a_second_row_without_an_outcome_takes_nothing_away(queues, spark, route):
     def transform(messages):
         outcomes = messages.select("origin", each(send("billing", body=text())))
         return outcomes.union(messages.select("origin", each(send("billing", body=text(), when=F.lit(False)))))
 
     fill(queues, 4)
-    report = process(queues, spark, travel, transform, require_outcome=True)
+    report = process(queues, spark, route, transform, require_outcome=True)
     assert (report.sent, report.failed, report.without_outcome) == (4, [], 0)
 
 
 @pytest.mark.parametrize("schema", [None, "n INT NOT NULL"])
-def test_messages_that_no_transform_answers_for_are_not_counted(postgresql, queues, spark, travel, schema):
+def test_messages_that_no_transform_answers_for_are_not_counted(postgresql, queues, spark, route, schema):
     """Control messages, bodies that do not fit, and headers that cannot be read."""
     queues.send("orders", new_message("", headers={wire.CONTROL_MESSAGE: "True"}))
     if schema is not None:
@@ -131,7 +131,7 @@ def test_messages_that_no_transform_answers_for_are_not_counted(postgresql, queu
     insert(queues, postgresql, "orders", [HostileRow("00000000-0000-0000-0000-000000000001", b"no JSON", b"{}")])
     fill(queues, 2)
     report = process(
-        queues, spark, travel, lambda messages: messages.select("origin", "body").where("false"), body_schema=schema
+        queues, spark, route, lambda messages: messages.select("origin", "body").where("false"), body_schema=schema
     )
     assert (report.messages, len(report.failed), report.without_outcome) == (
         4 if schema is None else 5,

@@ -72,8 +72,8 @@ class Order(BaseModel):
         return sum(line.quantity for line in self.lines)
 
 
-@pytest.fixture(params=["driver", "executors"])
-def travel(request):
+@pytest.fixture(params=["local", "executors"])
+def route(request):
     return request.param
 
 
@@ -84,7 +84,7 @@ def queues(postgresql):
     return transport
 
 
-def run(transport, spark, travel, model, seen=None):
+def run(transport, spark, route, model, seen=None):
     """A run that sends every payload on as JSON; what type payloads have is noted in `seen`."""
 
     def transform(messages):
@@ -99,7 +99,7 @@ def run(transport, spark, travel, model, seen=None):
         output_queues=["billing"],
         transform=transform,
         body_schema=model,
-        travel=travel,
+        route=route,
         linger_seconds=0,
         peek_delay=0.1,
     )
@@ -111,7 +111,7 @@ def run(transport, spark, travel, model, seen=None):
     ).run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
     assert [attempt for attempt in attempts if attempt.failure] == [], "no batch failed as a whole"
-    assert {report.by_executors for attempt in attempts for report in attempt.reports} == {travel == "executors"}
+    assert {report.backend for attempt in attempts for report in attempt.reports} == {route}
     assert (transport.peek("orders"), transport.claims.list()) == (0, [])
 
 
@@ -137,12 +137,12 @@ def card(order_id="1", **fields):
     return {"OrderId": order_id, "Amount": "1.50", "Payment": {"kind": "card", "number": "4711"}, **fields}
 
 
-def test_aliases_validators_computed_fields_and_unions_arrive_as_columns(queues, spark, travel):
+def test_aliases_validators_computed_fields_and_unions_arrive_as_columns(queues, spark, route):
     transfer = {"kind": "transfer", "iban": "AT61"}
     lines = [{"sku": "ab-1", "quantity": 2}, {"sku": "ab-2", "quantity": 3}]
     fill(queues, card("1"), card("2", Payment=transfer, Lines=lines, Currency="CHF"))
     seen = []
-    run(queues, spark, travel, Order, seen)
+    run(queues, spark, route, Order, seen)
     assert set(seen) == {
         "struct<order_id:string,amount:decimal(20,2),currency:string,"
         "payment:struct<kind:string,number:string,iban:string,days:bigint>,"
@@ -194,9 +194,9 @@ BAD = {
 }
 
 
-def test_a_bad_body_goes_to_the_error_queue_with_the_words_of_pydantic_and_the_field(queues, spark, travel):
+def test_a_bad_body_goes_to_the_error_queue_with_the_words_of_pydantic_and_the_field(queues, spark, route):
     fill(queues, card("good"), *(body for body, _ in BAD.values()), card("good too"))
-    run(queues, spark, travel, Order)
+    run(queues, spark, route, Order)
     found = refused(queues)
     assert len(found) == len(BAD)
     for name, (body, words) in BAD.items():
@@ -205,20 +205,20 @@ def test_a_bad_body_goes_to_the_error_queue_with_the_words_of_pydantic_and_the_f
     assert set(arrived(queues)) == {"good", "good too"}
 
 
-def test_a_validator_that_raises_another_error_fails_its_message_alone(queues, spark, travel):
+def test_a_validator_that_raises_another_error_fails_its_message_alone(queues, spark, route):
     unknown = card("bad", Currency="XXX")
     fill(queues, card("1"), unknown, card("2"))
-    run(queues, spark, travel, Order)
+    run(queues, spark, route, Order)
     assert refused(queues) == {json.dumps(unknown): ("KeyError", "'XXX'")}
     assert set(arrived(queues)) == {"1", "2"}
 
 
-def test_a_decimal_of_20_digits_arrives_exactly_as_text_and_as_a_number(queues, spark, travel):
+def test_a_decimal_of_20_digits_arrives_exactly_as_text_and_as_a_number(queues, spark, route):
     digits = "123456789012345678.91"
     as_number = json.dumps(card("number")).replace('"1.50"', digits)
     assert digits in as_number
     fill(queues, card("text", Amount=digits), as_number)
-    run(queues, spark, travel, Order)
+    run(queues, spark, route, Order)
     assert {name: row["amount"] for name, row in arrived(queues).items()} == {
         "text": Decimal(digits),
         "number": Decimal(digits),
@@ -248,10 +248,10 @@ def local_model():
     return Local
 
 
-def test_a_model_that_is_defined_inside_a_function_works_as_well(queues, spark, travel):
+def test_a_model_that_is_defined_inside_a_function_works_as_well(queues, spark, route):
     payment = {"kind": "card", "number": "4711"}
     fill(queues, *({"OrderId": str(count), "payment": payment, "count": count} for count in (1, 11)))
-    run(queues, spark, travel, local_model())
+    run(queues, spark, route, local_model())
     ((_, words),) = refused(queues).values()
     assert words == "count: Value error, at most 10 (given: 11)"
     assert arrived(queues) == {

@@ -70,10 +70,10 @@ SAYS = {
 
 
 @pytest.mark.parametrize("kind", SAYS)
-def test_a_null_where_a_value_belongs_fails_its_message_and_no_other(queues, spark, travel, kind):
+def test_a_null_where_a_value_belongs_fails_its_message_and_no_other(queues, spark, route, kind):
     queues.subscriptions.subscribe("Billing", "Shop.A", "billing")
     fill(queues, 6, **{"NServiceBus.ReplyToAddress": "shop"})
-    report = process(queues, spark, travel, lambda messages: fields(messages)[kind], publishes=["Shop.A"])
+    report = process(queues, spark, route, lambda messages: fields(messages)[kind], publishes=["Shop.A"])
     assert (report.messages, report.sent, len(report.failed)) == (6, 3, 3)
     assert all(reason.startswith(SAYS[kind]) for reason in reasons(report))
     assert numbers(queues, "shop" if kind == "replies" else "billing") == [1, 3, 5]
@@ -93,10 +93,10 @@ def delays(messages):
 
 
 @pytest.mark.parametrize("transform", [lifetimes, plain_lifetimes])
-def test_a_lifetime_that_means_nothing_fails_its_message_and_no_other(queues, spark, travel, transform):
+def test_a_lifetime_that_means_nothing_fails_its_message_and_no_other(queues, spark, route, transform):
     count = len(SPECIAL) + 2
     fill(queues, count)
-    report = process(queues, spark, travel, transform)
+    report = process(queues, spark, route, transform)
     assert (report.messages, report.sent, len(report.failed)) == (count, 2, len(SPECIAL))
     assert all("time_to_live is " in reason and "at most 24 days" in reason for reason in reasons(report))
     limited, unlimited = queues.show("billing", 10)
@@ -104,17 +104,17 @@ def test_a_lifetime_that_means_nothing_fails_its_message_and_no_other(queues, sp
     assert "NServiceBus.TimeToBeReceived" not in unlimited.headers
 
 
-def test_a_delay_that_is_no_time_fails_its_message_and_no_other(queues, spark, travel):
+def test_a_delay_that_is_no_time_fails_its_message_and_no_other(queues, spark, route):
     """One that is not above zero means at once."""
     count = len(SPECIAL) + 2
     fill(queues, count)
-    report = process(queues, spark, travel, delays)
+    report = process(queues, spark, route, delays)
     assert (report.sent, len(report.failed)) == (5, 4)
     assert all("delay is " in reason and "a hundred years" in reason for reason in reasons(report))
     assert numbers(queues, "error") == [3, 4, 5, 6]
 
 
-def test_numbers_over_32_bits_fail_their_message_or_are_kept(queues, spark, travel):
+def test_numbers_over_32_bits_fail_their_message_or_are_kept(queues, spark, route):
     def codes(messages):
         return messages.select("origin", each(reply(code=F.lit(2**31) - 1 + number())))
 
@@ -122,34 +122,34 @@ def test_numbers_over_32_bits_fail_their_message_or_are_kept(queues, spark, trav
         return messages.select("origin", "body", (F.lit(2**40) * number()).alias("ordinal"))
 
     fill(queues, 2, **{"NServiceBus.ReplyToAddress": "shop"})
-    report = process(queues, spark, travel, codes)
+    report = process(queues, spark, route, codes)
     assert (report.sent, reasons(report)) == (1, ["reply: code is 2147483648, over 32 bits"])
     fill(queues, 2)
-    report = process(queues, spark, travel, ordinals)
+    report = process(queues, spark, route, ordinals)
     assert (report.sent, reasons(report)) == (2, [])
 
 
-def test_an_empty_body_and_a_header_that_is_null_are_no_failures(queues, spark, travel):
+def test_an_empty_body_and_a_header_that_is_null_are_no_failures(queues, spark, route):
     def transform(messages):
         return messages.select(
             "origin", each(send("billing", body=F.lit(""), headers={"Shop.A": odd(F.lit("x")), "Shop.B": "y"}))
         )
 
     fill(queues, 2)
-    report = process(queues, spark, travel, transform)
+    report = process(queues, spark, route, transform)
     assert (report.sent, reasons(report)) == (2, [])
     found = [(shown.body, "Shop.A" in shown.headers, shown.headers["Shop.B"]) for shown in queues.show("billing", 10)]
     assert sorted(found) == [(b"", False, "y"), (b"", True, "y")]
 
 
-def test_ordinals_that_are_null_or_repeated_give_every_result_an_id_of_its_own(queues, spark, travel):
+def test_ordinals_that_are_null_or_repeated_give_every_result_an_id_of_its_own(queues, spark, route):
     def transform(messages):
         copies = messages.withColumn("copy", F.explode(F.array(*map(F.lit, range(4)))))
         ordinal = F.when(F.col("copy") > 1, 7).alias("ordinal")
         return copies.select("origin", F.struct(F.col("copy").alias("n")).alias("body"), ordinal)
 
     fill(queues, 2)
-    report = process(queues, spark, travel, transform)
+    report = process(queues, spark, route, transform)
     assert (report.sent, reasons(report)) == (8, [])
     assert len({shown.headers["NServiceBus.MessageId"] for shown in queues.show("billing", 10)}) == 8
 

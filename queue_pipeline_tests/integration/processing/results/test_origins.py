@@ -92,16 +92,16 @@ def one_of_many(messages):
         one_of_many,
     ],
 )
-def test_an_origin_that_the_batch_did_not_give_is_refused_and_all_messages_kept(queues, spark, travel, transform):
+def test_an_origin_that_the_batch_did_not_give_is_refused_and_all_messages_kept(queues, spark, route, transform):
     fill(queues, 4)
     claim = queues.claim("orders", "me", 100)
     with pytest.raises(TransformError, match=STRANGER):
-        process(queues, spark, travel, transform, claim)
+        process(queues, spark, route, transform, claim)
     assert [queues.peek(queue) for queue in ("billing", "error")] == [0, 0]
     assert [(one.claim_id, one.messages) for one in queues.claims.list()] == [(claim.claim_id, 4)]
 
 
-def test_origins_of_an_earlier_batch_are_refused(queues, spark, travel):
+def test_origins_of_an_earlier_batch_are_refused(queues, spark, route):
     kept = []
 
     def keeps(messages):
@@ -113,14 +113,14 @@ def test_origins_of_an_earlier_batch_are_refused(queues, spark, travel):
         return earlier.select("origin", F.lit("doubled").alias("body"))
 
     fill(queues, 4)
-    process(queues, spark, travel, keeps, queues.claim("orders", "me", 2))
+    process(queues, spark, route, keeps, queues.claim("orders", "me", 2))
     with pytest.raises(TransformError, match=STRANGER):
-        process(queues, spark, travel, uses_kept, queues.claim("orders", "me", 2))
+        process(queues, spark, route, uses_kept, queues.claim("orders", "me", 2))
     assert numbers(queues, "billing") == [0, 1]
     assert [one.messages for one in queues.claims.list()] == [2]
 
 
-def test_a_view_of_an_earlier_batch_is_refused(queues, spark, travel):
+def test_a_view_of_an_earlier_batch_is_refused(queues, spark, route):
     """A global view is one that all sessions see."""
     view = f"kept_{uuid.uuid4().hex}"
 
@@ -132,9 +132,9 @@ def test_a_view_of_an_earlier_batch_is_refused(queues, spark, travel):
         return messages.sparkSession.table(f"global_temp.{view}").select("origin", "body")
 
     fill(queues, 4)
-    process(queues, spark, travel, keeps, queues.claim("orders", "me", 2))
+    process(queues, spark, route, keeps, queues.claim("orders", "me", 2))
     with pytest.raises(TransformError, match=STRANGER):
-        process(queues, spark, travel, reads_kept, queues.claim("orders", "me", 2))
+        process(queues, spark, route, reads_kept, queues.claim("orders", "me", 2))
     spark.catalog.dropGlobalTempView(view)
     assert numbers(queues, "billing") == [0, 1]
     assert [one.messages for one in queues.claims.list()] == [2]
@@ -156,7 +156,7 @@ changes = st.one_of(
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(change=changes, kind=st.sampled_from(sorted(KINDS)), which=st.integers(0, 3))
-def test_any_change_of_any_origin_is_refused_for_any_kind_of_result(queues, spark, travel, change, kind, which):
+def test_any_change_of_any_origin_is_refused_for_any_kind_of_result(queues, spark, route, change, kind, which):
     name, value = change
 
     def transform(messages):
@@ -173,7 +173,7 @@ def test_any_change_of_any_origin_is_refused_for_any_kind_of_result(queues, spar
     own = {"row_version": messages["row_version"][which].as_py(), "reply_to": "billing"}
     assume(value != own.get(name) and (value is not None or name not in ("saga_id", "saga_type", "correlation_id")))
     with pytest.raises(TransformError, match=STRANGER):
-        process(queues, spark, travel, transform, claim)
+        process(queues, spark, route, transform, claim)
     assert [queues.peek(queue) for queue in ("billing", "error")] == [0, 0]
     assert [one.messages for one in queues.claims.list()] == [4]
 
@@ -224,9 +224,9 @@ def by_id(messages):
 @pytest.mark.parametrize(
     ("transform", "sent"), [(grouped, 2), (collected, 4), (by_python, 4), (taken_apart, 4), (by_id, 4)]
 )
-def test_an_origin_that_was_only_moved_is_accepted(queues, spark, travel, transform, sent):
+def test_an_origin_that_was_only_moved_is_accepted(queues, spark, route, transform, sent):
     fill(queues, 4)
-    report = process(queues, spark, travel, transform)
+    report = process(queues, spark, route, transform)
     assert (report.messages, report.sent, report.failed) == (4, sent, [])
     assert len(numbers(queues, "billing")) == sent
 

@@ -45,8 +45,8 @@ def test_what_would_end_the_process_is_a_failure_of_the_message_that_raises_it(t
     assert found[wire.INNER_EXCEPTION_TYPE] == f"builtins.{kind.__name__}"
 
 
-@pytest.mark.parametrize("travel", ["driver", pytest.param("executors", marks=pytest.mark.slow)])
-def test_a_function_that_never_returns_is_interrupted_and_its_message_given_up(postgresql, spark, travel):
+@pytest.mark.parametrize("route", ["local", pytest.param("executors", marks=pytest.mark.slow)])
+def test_a_function_that_never_returns_is_interrupted_and_its_message_given_up(postgresql, spark, route):
     transport = postgresql.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
 
@@ -60,7 +60,7 @@ def test_a_function_that_never_returns_is_interrupted_and_its_message_given_up(p
         return messages.select("origin", body(F.col("body").cast("string")).alias("body"))
 
     fill(transport, 2)
-    ended, attempts = run_on_spark(transport, spark, hang, batch_seconds=15, batch_messages=1, travel=travel)
+    ended, attempts = run_on_spark(transport, spark, hang, batch_seconds=15, batch_messages=1, route=route)
     assert ended.reason == "the queue is empty"
     assert (bodies(transport, "billing"), bodies(transport, "error")) == ([0], [1])
     (found,) = headers(transport, "error")

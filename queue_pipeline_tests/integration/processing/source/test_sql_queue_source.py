@@ -270,7 +270,7 @@ def test_executors_may_have_a_database_account_of_their_own(sqlite, monkeypatch)
 
 def test_connections_of_the_programs_own_cannot_travel(sqlite):
     supplied = QueueTransport(create_engine(sqlite.url))
-    with pytest.raises(ConfigurationError, match="travel='driver'"):
+    with pytest.raises(ConfigurationError, match="route='local'"):
         executor_settings(supplied)
 
 

@@ -18,11 +18,11 @@ from queue_pipeline_tests.support.processing.slots import Slots, declare
 NAMES = ("prices", "rates", "costs")
 
 
-@pytest.fixture(params=["driver", "executors"])
+@pytest.fixture(params=["local", "executors"])
 def slots(postgresql, spark, request):
     transport = postgresql.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
-    return Slots(transport, spark, travel=request.param)
+    return Slots(transport, spark, route=request.param)
 
 
 def lookup(session, number):

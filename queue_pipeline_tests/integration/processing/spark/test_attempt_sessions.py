@@ -25,7 +25,7 @@ from queue_pipeline_tests.support.processing.processed import process as process
 from queue_pipeline_tests.support.processing.slots import Slots, declare, fill, through_a_view
 from queue_pipeline_tests.support.waiting import eventually
 
-TRAVELS = ("driver", "executors")
+ROUTES = ("local", "executors")
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "Asia/Tokyo",
@@ -57,21 +57,21 @@ def queues(postgresql):
     return transport
 
 
-@pytest.fixture(params=TRAVELS)
+@pytest.fixture(params=ROUTES)
 def slots(queues, spark, request):
-    return Slots(queues, spark, travel=request.param)
+    return Slots(queues, spark, route=request.param)
 
 
 @pytest.mark.parametrize(
-    ("travel", "batches"),
+    ("route", "batches"),
     [
-        ("driver", 16),
+        ("local", 16),
         ("executors", 8),
-        pytest.param("driver", 200, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+        pytest.param("local", 200, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
         pytest.param("executors", 200, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
     ],
 )
-def test_batches_that_use_one_view_name_in_four_slots_process_every_message_once(queues, spark, travel, batches):
+def test_batches_that_use_one_view_name_in_four_slots_process_every_message_once(queues, spark, route, batches):
     lock, at_once, most = threading.Lock(), [0], [0]
 
     def watched(messages):
@@ -85,13 +85,13 @@ def test_batches_that_use_one_view_name_in_four_slots_process_every_message_once
                 at_once[0] -= 1
 
     fill(queues, batches * 10)
-    pipeline = declare(transform=watched, travel=travel, batch_messages=10, max_concurrency=4)
+    pipeline = declare(transform=watched, route=route, batch_messages=10, max_concurrency=4)
     ended, attempts = run(queues, spark, pipeline)
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
     assert [attempt for attempt in attempts if attempt.failure] == []
     reports = [report for attempt in attempts for report in attempt.reports]
     assert len(reports) == batches
-    assert {(one.messages, one.sent, one.by_executors) for one in reports} == {(10, 10, travel == "executors")}
+    assert {(one.messages, one.sent, one.backend) for one in reports} == {(10, 10, route)}
     assert bodies(queues, "billing") == Counter(range(batches * 10))
     assert (queues.peek("orders"), queues.peek("error"), queues.claims.list()) == (0, 0, [])
     assert most[0] > 1, "batches must run at the same time, else this shows nothing"
@@ -107,9 +107,7 @@ def test_a_message_that_fails_takes_nothing_from_the_batches_beside_it(queues, s
         )
 
     fill(queues, 40)
-    ended, attempts = run(
-        queues, spark, declare(transform=fragile, travel="driver", batch_messages=5, max_concurrency=4)
-    )
+    ended, attempts = run(queues, spark, declare(transform=fragile, route="local", batch_messages=5, max_concurrency=4))
     assert ended.failure is None
     assert any(attempt.failure for attempt in attempts)
     assert bodies(queues, "error") == Counter([17])

@@ -44,7 +44,7 @@ def run(transport, shared, transform):
     """One run whose isolated batches get a Spark of their own."""
     pipeline = QueuePipeline(
         name="orders", input_queue="orders", output_queues=["billing"], transform=transform, linger_seconds=0,
-        batch_messages=1, recoverability=NO_RETRIES, travel="driver",
+        batch_messages=1, recoverability=NO_RETRIES, route="local",
     )  # fmt: skip
     prove(transport)
     spark = RunSpark(lambda: shared, spark_config())

@@ -36,7 +36,7 @@ def text():
 
 
 @pytest.mark.parametrize("zone", ["GMT+3", "UTC-07:30", "America/New_York"])
-def test_a_time_for_a_table_is_the_same_instant_in_every_time_zone(queues, spark, travel, zone):
+def test_a_time_for_a_table_is_the_same_instant_in_every_time_zone(queues, spark, route, zone):
     def transform(messages):
         messages.sparkSession.conf.set(ZONE, zone)
         at = F.timestamp_micros(F.lit(round(NOON.timestamp() * 1_000_000)))
@@ -45,13 +45,13 @@ def test_a_time_for_a_table_is_the_same_instant_in_every_time_zone(queues, spark
         return Results(messages.select("origin", outcomes), tables=[Append("moments", frame)])
 
     fill(queues, 1)
-    report = process(queues, spark, travel, transform)
+    report = process(queues, spark, route, transform)
     assert (report.sent, report.table_rows) == (1, 2)
     assert rows(queues, "moments") == [("frame", NOON), ("outcome", NOON)]
 
 
 @pytest.mark.parametrize("schema", [None, "n INT NOT NULL, s STRING"])
-def test_large_types_of_arrow_change_nothing(queues, spark, travel, schema):
+def test_large_types_of_arrow_change_nothing(queues, spark, route, schema):
     def transform(messages):
         messages.sparkSession.conf.set(LARGE, "true")
         outcomes = each(
@@ -63,7 +63,7 @@ def test_large_types_of_arrow_change_nothing(queues, spark, travel, schema):
         return messages.select("origin", outcomes)
 
     fill(queues, 4, **{"NServiceBus.ConversationId": "one"})
-    report = process(queues, spark, travel, transform, body_schema=schema, audit_queue="audit")
+    report = process(queues, spark, route, transform, body_schema=schema, audit_queue="audit")
     assert (report.sent, [one.error for one in report.failed]) == (3, ["two"])
     assert numbers(queues, "billing") == [0, 1, 3]
     shown = queues.show("billing", 10)

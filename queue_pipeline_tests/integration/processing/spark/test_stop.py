@@ -36,13 +36,13 @@ def stops(messages):
     return messages.select("origin", "body")
 
 
-@pytest.mark.parametrize("travel", ["driver", "executors"])
-def test_a_transform_that_stops_spark_is_processed_and_stops_nothing(postgresql, spark, travel, caplog):
+@pytest.mark.parametrize("route", ["local", "executors"])
+def test_a_transform_that_stops_spark_is_processed_and_stops_nothing(postgresql, spark, route, caplog):
     transport = postgresql.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
     transport.send("orders", [new_message(str(number)) for number in range(3)])
     pipeline = QueuePipeline(
-        name="orders", input_queue="orders", output_queues=["billing"], transform=stops, travel=travel
+        name="orders", input_queue="orders", output_queues=["billing"], transform=stops, route=route
     )
     sessions = AttemptSessions(lambda: spark)
     transformer, executors = SparkTransformer(pipeline, sessions), Executors(pipeline, transport, sessions)

@@ -43,9 +43,9 @@ def test_a_database_of_one_writer_and_connections_that_cannot_travel_stay_with_t
         assert not travels_by_executors(declare(), not_asked, **given)
 
 
-@pytest.mark.parametrize(("travel", "way"), [("driver", False), ("executors", True)])
-def test_what_the_pipeline_says_needs_no_master(travel, way):
-    assert travels_by_executors(declare(travel=travel), not_asked, can_travel=False, shares=False) is way
+@pytest.mark.parametrize(("route", "way"), [("local", False), ("executors", True)])
+def test_what_the_pipeline_says_needs_no_master(route, way):
+    assert travels_by_executors(declare(route=route), not_asked, can_travel=False, shares=False) is way
 
 
 def test_an_unreliable_batch_is_gone_before_executors_could_read_it():
