@@ -16,6 +16,7 @@ from queue_pipeline.processing.declaration.recoverability import Step
 from queue_pipeline.processing.results.failed_copies import ids_of
 from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline.processing.run.run_metrics import RunFigures
+from queue_pipeline.processing.spark.internals.parts import missing_parts
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.refusals import Refusal, few_of_each
@@ -82,6 +83,9 @@ def of_run(figures: RunFigures, reason: str, error_queue: str) -> dict[str, Any]
             }
             for one in figures.failures
         )
+    if missing := missing_parts():
+        values["spark_parts_missing"] = len(missing)
+        values["spark_parts_lost"] = _table({"part": part, "lost": lost} for part, lost in missing.items())
     return values
 
 

@@ -23,7 +23,7 @@ from queue_pipeline.processing.run.proof import proof_of
 from queue_pipeline.processing.run.recovery import Attempted, Recovery
 from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.run.source_code import SourceCode
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError

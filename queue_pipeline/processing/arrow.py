@@ -6,19 +6,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 Array: TypeAlias = Any
 """An array, or several in a row."""
 Table: TypeAlias = Any
 
 compute: Any = pyarrow.compute
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The same columns in Spark; a time without a zone stays without one."""
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def usual_types(rows: Table) -> Table:

@@ -19,7 +19,7 @@ from queue_pipeline.processing.batch.transformer import SparkTransformer, Transf
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.envelopes import Publication
 from queue_pipeline.processing.results.sorting import Failed, refused_among
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.session import start_session
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.testing.given import Given, stored_rows

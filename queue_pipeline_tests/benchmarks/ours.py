@@ -12,7 +12,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.run.run_metrics import RunFigures
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import QueueTransport
 
 LARGEST_EXECUTOR_BATCH = 50_000

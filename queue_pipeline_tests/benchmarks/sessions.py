@@ -12,7 +12,7 @@ from queue_pipeline.defs.orders import orders
 from queue_pipeline.example.orders import good_orders, order_body
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.results.envelopes import Sending
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline_tests.benchmarks.plan import Plan
 from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.workbench import Workbench

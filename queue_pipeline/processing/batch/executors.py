@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.arrow import spark_schema
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, Unreadable
 from queue_pipeline.processing.batch.manifest import Manifest
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, PAYLOAD, messages_frame
@@ -30,8 +29,9 @@ from queue_pipeline.processing.results.sorting import Failed, no_outcome, strang
 from queue_pipeline.processing.results.table_rows import OutcomeRows, together
 from queue_pipeline.processing.source.completion import check_rows
 from queue_pipeline.processing.source.reader import PART_BYTES, PART_MESSAGES, claim_parts
-from queue_pipeline.processing.spark.internals import AttemptSessions, collected
-from queue_pipeline.processing.spark.plan_partitioning import is_narrow, physical_plan
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
+from queue_pipeline.processing.spark.internals.calls import collected, physical_plan, spark_schema
+from queue_pipeline.processing.spark.plan_partitioning import is_narrow
 from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim, RowsRead

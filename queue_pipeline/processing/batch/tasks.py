@@ -13,9 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from queue_pipeline.processing.arrow import spark_schema, usual_types
+from queue_pipeline.processing.arrow import usual_types
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
 from queue_pipeline.processing.batch.manifest import Manifest
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
@@ -24,6 +23,7 @@ from queue_pipeline.processing.batch.task_staging import Messages, stage_partiti
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.source.columns import PROBLEM
+from queue_pipeline.processing.spark.internals.calls import arrow_schema, spark_schema
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claim_reader import Part
 
@@ -46,7 +46,7 @@ class Reading:
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The messages of each part that can be read."""
-        wanted = to_arrow_schema(self.schema, timezone="UTC")
+        wanted = arrow_schema(self.schema)
         for batch in numbers:
             for number in batch.column(0).to_numpy().tolist():
                 transport = self.settings.open()
@@ -71,7 +71,7 @@ class Parsing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same messages with two further columns."""
-        wanted = to_arrow_schema(self.schema, timezone="UTC")
+        wanted = arrow_schema(self.schema)
         for batch in batches:
             columns: Any = usual_types(pa.Table.from_batches([batch]))
             parsed = self.parser.parse(columns["body"])

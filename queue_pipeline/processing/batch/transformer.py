@@ -29,8 +29,9 @@ from queue_pipeline.processing.results.sorting import (
     strangers,
 )
 from queue_pipeline.processing.results.table_rows import together
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.input import Handover
-from queue_pipeline.processing.spark.internals import AttemptSessions, collected
+from queue_pipeline.processing.spark.internals.calls import collected
 from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.operations.user_tables import TableRows
 

@@ -21,7 +21,6 @@ from typing import Any, cast
 
 import pyarrow as pa
 from pydantic import ValidationError
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
 from queue_pipeline.processing.arrow import Array
@@ -31,6 +30,7 @@ from queue_pipeline.processing.body.exact_decimals import ExactDecimals, with_lo
 from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline.processing.body.schema import BodySchema, Declaration, declare
 from queue_pipeline.processing.body.values import Change
+from queue_pipeline.processing.spark.internals.calls import spark_type
 from queue_pipeline.transport.failed.stack_frames import Frame, frame_of, frames_of, trace_at
 
 UNREADABLE_BODY = "MessageBodyUnreadable"
@@ -83,7 +83,7 @@ class BodyParser:
     @property
     def spark_type(self) -> StructType:
         """The type of the payload in Spark."""
-        return cast("StructType", from_arrow_type(self.payload_type, prefer_timestamp_ntz=True))
+        return cast("StructType", spark_type(self.payload_type))
 
     def parse(self, bodies: Array) -> ParsedBodies:
         """The payloads of a binary column, and the problems of those that have none."""

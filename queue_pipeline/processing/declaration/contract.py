@@ -24,7 +24,7 @@ from queue_pipeline.processing.declaration.outcomes import (
 )
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.errors import TransformError, TransformExitError
-from queue_pipeline.processing.spark.internals import stable_names
+from queue_pipeline.processing.spark.internals.patches import stable_names
 from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.messages import TransactionMode
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Recoverability
-from queue_pipeline.processing.spark.internals import allow_early_functions
+from queue_pipeline.processing.spark.internals.patches import allow_early_functions
 from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event, full_name

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, Unreadable, prepare
+from queue_pipeline.processing.spark.internals.calls import arrow_schema
 from queue_pipeline.transport.errors import ConfigurationError
 
 PROBLEM = "problem"
@@ -36,7 +36,7 @@ def message_columns(part: Any, schema: T.StructType) -> pa.RecordBatch:
         table = pa.Table.from_batches([columns])
         columns = pa.concat_tables([table, _as_they_are(part, unreadable).cast(table.schema)]).combine_chunks()
         (columns,) = columns.to_batches()
-    wanted = to_arrow_schema(schema, timezone="UTC")
+    wanted = arrow_schema(schema)
     arrays = [columns.column(name).cast(wanted.field(name).type) for name in wanted.names]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 

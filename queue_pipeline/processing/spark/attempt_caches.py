@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import uuid
 from typing import Any
 
@@ -11,6 +10,8 @@ from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
+
+from queue_pipeline.processing.spark.internals.patches import note_caches
 
 _CACHES = "queue_pipeline_caches"
 """The attribute of a session that holds its `AttemptCaches`."""
@@ -26,7 +27,7 @@ class AttemptCaches:
         self._frames: list[DataFrame] = []
         self._views: list[str] = []
         self._is_by_name = False
-        _install()
+        note_caches(lambda session: getattr(session, _CACHES, None))
         setattr(session, _CACHES, self)
         original = self._session.sql
 
@@ -67,32 +68,3 @@ class AttemptCaches:
             views = [table.name for table in self._session.catalog.listTables() if table.isTemporary]
         for view in views:
             self._session.catalog.uncacheTable(view)
-
-
-def _install() -> None:
-    """Have PySpark tell the session of a frame, and of a catalog, that something is cached."""
-    folder = "pyspark.sql.connect" if is_remote() else "pyspark.sql.classic"
-    frames: Any = importlib.import_module(f"{folder}.dataframe").DataFrame
-    catalogs: Any = importlib.import_module(
-        "pyspark.sql.connect.catalog" if is_remote() else "pyspark.sql.catalog"
-    ).Catalog
-    if getattr(frames.persist, "is_noted", False):
-        return
-    persist, cache_table, clear_cache = frames.persist, catalogs.cacheTable, catalogs.clearCache
-
-    def noted_persist(self: Any, storageLevel: StorageLevel = StorageLevel.MEMORY_AND_DISK_DESER) -> Any:
-        caches = getattr(self.sparkSession, _CACHES, None)
-        return persist(self, storageLevel) if caches is None else caches.persist(self, persist, storageLevel)
-
-    def noted_cache_table(self: Any, tableName: str, storageLevel: StorageLevel | None = None) -> None:
-        if (caches := getattr(self._sparkSession, _CACHES, None)) is not None:
-            caches.note_name(tableName)
-        cache_table(self, tableName, storageLevel)
-
-    def clear_own_cache(self: Any) -> None:
-        caches = getattr(self._sparkSession, _CACHES, None)
-        clear_cache(self) if caches is None else caches.end()
-
-    noted_persist.is_noted = True  # type: ignore[attr-defined]
-    frames.persist, frames.cache = noted_persist, lambda self: self.persist()
-    catalogs.cacheTable, catalogs.clearCache = noted_cache_table, clear_own_cache

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql.utils import is_remote
 
-from queue_pipeline.processing.spark.internals import endpoint
+from queue_pipeline.processing.spark.internals.calls import endpoint, retry_while
 
 RETRIES = 6
 """Of a request to a server that listens: about seven seconds in all."""
@@ -16,20 +16,12 @@ _CONNECT_SECONDS = 1.0
 
 def give_up_soon(session: Any) -> None:
     """Let a server that died be noticed at once: the client would try for ten minutes, and again at exit."""
-    if not is_remote():
+    if not is_remote() or (found := endpoint(session)) is None:
         return
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
-    host, port = endpoint(session)
-
-    class WhileListening(DefaultPolicy):
-        """Retries as the default does, while a server is there."""
-
-        def can_retry(self, exception: BaseException) -> bool:
-            return super().can_retry(exception) and not refuses(host, port)
-
-    policy = WhileListening(max_retries=RETRIES, initial_backoff=50, backoff_multiplier=4, max_backoff=2000, jitter=100)
-    session.client.set_retry_policies([policy])
+    retry_while(
+        session, lambda: not refuses(*found),
+        max_retries=RETRIES, initial_backoff=50, backoff_multiplier=4, max_backoff=2000, jitter=100,
+    )  # fmt: skip
 
 
 def refuses(host: str, port: int) -> bool:

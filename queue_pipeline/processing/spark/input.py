@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from queue_pipeline.processing.arrow import spark_schema
+from queue_pipeline.processing.spark.internals.calls import spark_schema
 from queue_pipeline.transport.private_files import make_private_file, sweep, temporary_folder
 
 SMALLEST_FILE = 1024 * 1024

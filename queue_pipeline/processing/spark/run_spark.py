@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from queue_pipeline.processing.spark.connect_retries import give_up_soon
-from queue_pipeline.processing.spark.internals import connect_to, driver_exit_code, end_session
+from queue_pipeline.processing.spark.internals.calls import can_connect, connect_to, driver_exit_code, end_session
 from queue_pipeline.processing.spark.own_server import OwnServer, cause_of_exit
 from queue_pipeline.processing.spark.session import prepare_environment
 
@@ -73,4 +73,5 @@ class RunSpark:
     def _has_own_server(self) -> bool:
         """Whether the shared Spark is a local server that is kept warm for all runs."""
         is_reused = self._config.get("spark.local.connect.reuse", os.environ.get("SPARK_LOCAL_CONNECT_REUSE", ""))
-        return self._config.get("spark.remote", "").startswith("local") and is_reused.lower() in ("1", "true")
+        is_warm = self._config.get("spark.remote", "").startswith("local") and is_reused.lower() in ("1", "true")
+        return is_warm and can_connect()

@@ -1,7 +1,4 @@
-"""The local Spark Connect server that is kept warm between runs, found and ended by the file that Spark keeps of it.
-
-Spark's module for it is experimental: all that is used of it is here.
-"""
+"""The local Spark Connect server that is kept warm between runs, found and ended by the file that Spark keeps of it."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queue_pipeline.processing.spark.folder import ABOUT, DISCOVERY, DISCOVERY_VARIABLE, spark_folder
+from queue_pipeline.processing.spark.internals.calls import stop_local_server
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.private_files import user_folder
@@ -78,12 +76,9 @@ def starts_beside(config: Mapping[str, str]) -> list[WarmSpark]:
 
 def end(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
     """Stop the server and wait until it is gone; returns what was stopped."""
-    from pyspark.sql.connect.local_server import Discovery, LocalConnectServer
-
     path = Path(discovery or discovery_file())
     found = find(path)
-    with Discovery(str(path)) as held:
-        stopped = LocalConnectServer(held).stop()
+    stopped = stop_local_server(str(path))
     if stopped is None:
         raise SparkServerError("the Spark server could not be looked at; is ps installed (Debian: procps)?")
     if found is None:

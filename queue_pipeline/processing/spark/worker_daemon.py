@@ -10,10 +10,10 @@ import contextlib
 import gc
 import importlib
 import os
-from io import BufferedReader, BufferedWriter
 from typing import Any
 
 from queue_pipeline.processing.run.source_code import SourceCode
+from queue_pipeline.processing.spark.internals.patches import wrap_tasks
 
 LOADED = (
     "pyspark.worker",
@@ -44,20 +44,15 @@ def follow_code() -> None:
     Spark uses a worker for task after task of all runs, and functions of a module are sent to it by name: it would call
     those that it once loaded.
     """
-    worker: Any = importlib.import_module("pyspark.worker")
-    code, main = SourceCode(), worker.main
+    code = SourceCode()
 
-    def main_with_new_code(infile: BufferedReader, outfile: BufferedWriter) -> None:
+    def load_new_code(task: Any) -> None:
         # The task: an idle worker waits here for it, and may do so for long.
-        infile.peek(1)
+        task.peek(1)
         if code.change() or code.uncertain:
             code.forget()
-        try:
-            main(infile, outfile)
-        finally:
-            code.look()
 
-    worker.main = main_with_new_code
+    wrap_tasks(load_new_code, code.look)
 
 
 if __name__ == "__main__":

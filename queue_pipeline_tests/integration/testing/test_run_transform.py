@@ -24,7 +24,7 @@ from queue_pipeline.processing.declaration.outcomes import (
 )
 from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.testing import TransformResult, message, run_transform, temporary_transport
 from queue_pipeline.transport import Event
 from queue_pipeline.transport import headers as wire

@@ -12,7 +12,7 @@ from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.processing.processed import process as process_claim

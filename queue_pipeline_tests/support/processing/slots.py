@@ -5,7 +5,7 @@ from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.processing.processed import process as process_claim
 

@@ -9,7 +9,7 @@ from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.envelopes import Sending
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import Claim
 from queue_pipeline.transport import headers as wire
 

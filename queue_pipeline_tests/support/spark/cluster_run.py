@@ -32,7 +32,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.pipeline_run import PipelineRun, RunEnd
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.run.run_metrics import RunFigures
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import DatabaseUnavailableError

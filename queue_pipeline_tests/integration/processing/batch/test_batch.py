@@ -12,7 +12,7 @@ from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.outcomes import Append, Merge, Results, each, fail, reply, send
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.result_ids import result_ids
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError

@@ -18,7 +18,7 @@ from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings

@@ -13,7 +13,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import Event, QueueAddress, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, SubscriberError, TableNotFoundError

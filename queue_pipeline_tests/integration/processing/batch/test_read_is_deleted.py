@@ -10,7 +10,7 @@ from queue_pipeline.processing.batch.transformer import SparkTransformer, Transf
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.results.sorting import Failed
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline_tests.support.databases.claimed_rows import add_row, change_row_version, remove_row

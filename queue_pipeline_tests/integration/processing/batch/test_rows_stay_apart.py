@@ -229,7 +229,7 @@ def run_by_spark(transport, spark, pipeline):
     from queue_pipeline.processing.batch.transformer import SparkTransformer
     from queue_pipeline.processing.run.pipeline_run import PipelineRun
     from queue_pipeline.processing.run.recovery import Recovery
-    from queue_pipeline.processing.spark.internals import AttemptSessions
+    from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 
     sessions = AttemptSessions(lambda: spark)
     executors = Executors(pipeline, transport, sessions)

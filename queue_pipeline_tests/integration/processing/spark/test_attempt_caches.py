@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.outcomes import Results
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline_tests.support.processing.slots import Slots, declare
 
 NAMES = ("prices", "rates", "costs")

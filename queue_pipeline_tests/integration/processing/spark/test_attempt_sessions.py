@@ -19,7 +19,7 @@ from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.support.processing.processed import process as process_claim
 from queue_pipeline_tests.support.processing.slots import Slots, declare, fill, through_a_view

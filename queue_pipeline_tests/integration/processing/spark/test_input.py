@@ -14,8 +14,8 @@ import pytest
 
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
 from queue_pipeline.processing.spark import input as handover
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.input import SMALLEST_FILE, Handover
-from queue_pipeline.processing.spark.internals import AttemptSessions
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89, UTC)
 

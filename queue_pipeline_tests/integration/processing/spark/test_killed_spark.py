@@ -13,7 +13,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.own_server import OwnServer
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.spark.settings import spark_config

@@ -12,19 +12,24 @@ from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.spark.internals import AttemptSessions
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.processing.processed import process
 
 CLASSIC = textwrap.dedent("""
     from pyspark.sql import SparkSession
-    from queue_pipeline.processing.spark.internals import AttemptSessions
+    from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
+    from queue_pipeline.processing.spark.internals.calls import collected, driver_exit_code, physical_plan
+    from queue_pipeline.processing.spark.internals.parts import missing_parts
+    from queue_pipeline.processing.spark.plan_partitioning import is_narrow
     base = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     with AttemptSessions(lambda: base).session() as session:
         session.stop()
         session.sparkContext.stop()
         SparkSession.builder.getOrCreate().stop()
-        print("rows", session.range(3).count())
+        print("rows", collected(session.range(3)).num_rows)
+        plans = [session.range(3), session.range(3).groupBy("id").count()]
+        print("narrow", [is_narrow(physical_plan(plan)) for plan in plans], driver_exit_code(), missing_parts())
     base.stop()
     print("stopped", base.sparkContext._jsc is None)
 """)
@@ -61,4 +66,6 @@ def test_a_classic_driver_stays_as_well(tmp_path):
     outcome = subprocess.run(
         [sys.executable, "-c", CLASSIC], env=inherited, cwd=tmp_path, capture_output=True, text=True, timeout=280
     )
-    assert outcome.stdout.split("\n")[:2] == ["rows 3", "stopped True"], outcome.stderr[-5000:]
+    assert outcome.stdout.split("\n")[:3] == ["rows 3", "narrow [True, False] None {}", "stopped True"], outcome.stderr[
+        -5000:
+    ]

@@ -9,6 +9,7 @@ from queue_pipeline.orchestration.metadata import of_run, sentence
 from queue_pipeline.processing.batch.report import SLOWEST_KEPT, BatchReport
 from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.run_metrics import FAILED_KEPT, RunFigures, slowest
+from queue_pipeline.processing.spark.internals import parts
 
 
 def report(latencies=(), *, sent=0, failed=0, generation=1, expired=0, table_rows=0, name="c"):
@@ -122,3 +123,11 @@ def test_the_metadata_of_a_run_has_a_number_for_each_plot():
 )
 def test_a_batch_is_told_in_one_line(batch, says):
     assert says in sentence(batch)
+
+
+def test_private_parts_of_spark_that_are_missing_are_counted_and_named(monkeypatch):
+    assert "spark_parts_missing" not in of_run(figures(report([1.0])), "", "error")
+    monkeypatch.setattr(parts, "_missing", {"pyspark.x:Y": "speed"})
+    values = of_run(figures(report([1.0])), "", "error")
+    assert values["spark_parts_missing"] == 1
+    assert [record.data for record in values["spark_parts_lost"].records] == [{"part": "pyspark.x:Y", "lost": "speed"}]

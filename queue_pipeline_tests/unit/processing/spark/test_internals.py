@@ -1,14 +1,15 @@
 """The private parts of PySpark: names that are the same for every batch, and a session per attempt."""
 
 import threading
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.connect.expressions import UnresolvedNamedLambdaVariable
 
-from queue_pipeline.processing.spark import internals as spark_internals
-from queue_pipeline.processing.spark.internals import AttemptSessions, collected, stable_names
+from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
+from queue_pipeline.processing.spark.internals import calls, patches
+from queue_pipeline.processing.spark.internals.calls import collected
+from queue_pipeline.processing.spark.internals.patches import stable_names
 
 # --- names of lambda variables -----------------------------------------------------------------------------
 
@@ -164,7 +165,8 @@ class Session:
 
 @pytest.fixture
 def base(monkeypatch):
-    monkeypatch.setattr(spark_internals, "is_remote", lambda: True)
+    for module in (calls, patches):
+        monkeypatch.setattr(module, "is_remote", lambda: True)
     session = Session()
     session.client.policies = ["patient"]
     return session
@@ -265,5 +267,5 @@ def test_an_interrupt_that_fails_for_one_session_reaches_the_next(base, monkeypa
 
 def test_rows_are_collected_without_a_question_for_their_schema(base):
     rows = pa.table({"n": [1]})
-    frame = SimpleNamespace(_to_table=lambda: (rows, "schema"))
+    frame = type("Frame", (), {"_to_table": lambda self: (rows, "schema")})()
     assert collected(frame) is rows
