@@ -29,6 +29,8 @@ from queue_pipeline_tests.support.spark.warm_spark import private_spark
 from tools.postgres_cluster import PostgresCluster
 
 _numbers = itertools.count(1)
+# Folders whose tests share a deployment: services of Dagster, a cluster of Spark.
+SERVICES = ("acceptance", "cluster")
 # Runs in the process of the tests would end when a person edits the project; those of their own processes do.
 os.environ["QUEUE_PIPELINE_WATCH_CODE"] = "0"
 
@@ -41,32 +43,54 @@ def pytest_report_header() -> str:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what asks for a database on every one, or on PostgreSQL over the drivers that its module is for."""
-    for fixture, names in (("backend", backend_names), ("postgresql", postgresql_names)):
-        if fixture in metafunc.fixturenames:
-            metafunc.parametrize(fixture, names(metafunc.module.__name__), indirect=True)
+    both_drivers = metafunc.definition.get_closest_marker("both_drivers") is not None
+    if "backend" in metafunc.fixturenames:
+        psycopg_only = metafunc.definition.get_closest_marker("psycopg_only") is not None
+        names = backend_names(both_drivers=both_drivers, psycopg_only=psycopg_only)
+        metafunc.parametrize("backend", names, indirect=True)
+    if "postgresql" in metafunc.fixturenames:
+        metafunc.parametrize("postgresql", postgresql_names(both_drivers=both_drivers), indirect=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the slow tests as well, which rarely fail")
+    parser.addoption(
+        "--quick", action="store_true", help="run what needs no Spark, no browser and no processes of Dagster"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out slow tests unless all are wanted. Tests that share what takes long to start are a group for one
-    process: one Spark server, one cluster, else a module.
-    """
-    if not config.getoption("--all"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    """Leave out what was not asked for, and group what shares a server that takes long to start."""
+    quick = config.getoption("--quick")
+    left_out = [] if config.getoption("--all") else [item for item in items if item.get_closest_marker("slow")]
+    if quick:
+        left_out += [item for item in items if _is_heavy(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=list(dict.fromkeys(left_out)))
+        items[:] = [item for item in items if item not in set(left_out)]
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
+def _folders(item: pytest.Item) -> tuple[str, ...]:
+    return item.path.relative_to(Path(__file__).parent).parts
+
+
+def _is_heavy(item: pytest.Item) -> bool:
+    """Whether a test starts, or uses, Spark or services of Dagster."""
+    needs_spark = "spark_settings" in getattr(item, "fixturenames", ())
+    return needs_spark or bool(item.get_closest_marker("heavy")) or _folders(item)[0] in SERVICES
+
+
 def _group(item: pytest.Item) -> str:
+    """Tests of one group run in one process: those of one deployment, those of the suite's Spark, else a module."""
+    folders = _folders(item)
+    if folders[0] in SERVICES:
+        return folders[0]
     if "spark_settings" in getattr(item, "fixturenames", ()):
         return "spark"
-    folders = item.path.relative_to(Path(__file__).parent).parts
-    return folders[0] if folders[0] == "cluster" else "/".join(folders)
+    return "/".join(folders)
 
 
 @pytest.fixture(scope="session")

@@ -11,17 +11,11 @@ from sqlalchemy import create_engine
 from queue_pipeline.transport.database.engine import open_engine
 from queue_pipeline.transport.database.setting import database_url
 
-ON_SQLITE_TOO = (
-    "test_batch.py",
-    "test_pipeline_job.py",
-    "test_publish.py",
-    "test_request_reply.py",
-)
-"""Modules with Spark that show that SQLite does as well; so do all that are about NGinn's queues."""
-
 
 def pytest_collection_modifyitems(config, items):
-    """Leave what takes long to one database: Spark over SQLite to a few modules, its executors to `test_batch`."""
+    """Leave what takes long to one database: Spark runs over SQLite only where a module asks for it, its executors
+    where `test_batch` does.
+    """
     spared = {item for item in items if _is_spared(item)}
     if spared:
         config.hook.pytest_deselected(items=list(spared))
@@ -30,14 +24,12 @@ def pytest_collection_modifyitems(config, items):
 
 def _is_spared(item):
     values = [str(value) for value in item.callspec.params.values()] if hasattr(item, "callspec") else []
-    module = item.nodeid.partition("::")[0]
-    if "sqlite" not in values or not module.startswith("queue_pipeline_tests/integration/"):
+    if "sqlite" not in values or not item.nodeid.startswith("queue_pipeline_tests/integration/"):
         return False
     if "executors" in values:
-        return not module.endswith("test_batch.py")
-    spark = {"spark", "warm"} & set(item.fixturenames)
-    kept = module.endswith(ON_SQLITE_TOO) or "nginn" in module
-    return bool(spark) and not kept
+        return item.path.name != "test_batch.py"
+    has_spark = not {"spark", "warm"}.isdisjoint(item.fixturenames)
+    return has_spark and not item.get_closest_marker("spark_on_sqlite")
 
 
 @pytest.fixture

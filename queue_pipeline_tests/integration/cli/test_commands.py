@@ -11,6 +11,8 @@ from queue_pipeline.transport import QueueTransport, TransactionMode
 from queue_pipeline_tests.support.command_line import CommandLine
 from queue_pipeline_tests.support.databases.backends import Backend
 
+pytestmark = pytest.mark.both_drivers
+
 JSONL = b"""\
 {"body": {"number": 1, "name": "Zo\xc3\xab"}, "type": "Sales.OrderPlaced", "headers": {"tenant": "north"}}
 {"body": "as it is", "content_type": "text/plain", "message_id": "my-own-id"}

@@ -15,6 +15,8 @@ from queue_pipeline.transport.event import Event
 from queue_pipeline_tests.support.dagster import in_process, pipelines
 from queue_pipeline_tests.support.databases.backends import run_sql
 
+pytestmark = pytest.mark.spark_on_sqlite
+
 QUEUE = "sql://db/Orders"
 SETTINGS = {"aliases": ["db"], "endpoint": QUEUE, "retention_seconds": 0, "types": {"Shop.Order, Shop": "Shop.Order"}}
 

@@ -14,6 +14,8 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.dagster import pipelines
 
+pytestmark = pytest.mark.spark_on_sqlite
+
 
 def execute(pipeline, resources, instance, tags=None):
     definitions = dg.Definitions.merge(

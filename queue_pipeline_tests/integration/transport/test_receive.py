@@ -14,6 +14,8 @@ from queue_pipeline.transport.errors import (
 )
 from queue_pipeline_tests.support.databases.backends import run_sql
 
+pytestmark = pytest.mark.both_drivers
+
 ALL_MODES = list(TransactionMode)
 TRANSACTIONAL = [mode for mode in TransactionMode if mode is not TransactionMode.UNRELIABLE]
 ATOMIC = [TransactionMode.SENDS_ATOMIC_WITH_RECEIVE, TransactionMode.TRANSACTION_SCOPE]

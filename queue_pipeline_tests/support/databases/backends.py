@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,30 +15,6 @@ SQLSERVER_VARIABLE = "QUEUE_PIPELINE_TEST_SQLSERVER"
 DRIVER_VARIABLE = "QUEUE_PIPELINE_TEST_POSTGRESQL_DRIVER"
 PYODBC = "pyodbc"
 PSYCOPG = "psycopg"
-INTEGRATION = "queue_pipeline_tests.integration"
-PSYCOPG_ONLY = (
-    "processing.source.test_psycopg_executors",
-    "transport.database.test_psycopg",
-)
-PYODBC_TOO = (
-    "cli.test_commands",
-    "transport.claims.test_claims",
-    "transport.claims.test_outbox",
-    "transport.database.test_connections",
-    "transport.database.test_lost_connections",
-    "transport.database.test_orm_sessions",
-    "transport.database.test_own_engines",
-    "transport.database.test_own_transactions",
-    "transport.database.test_time_limits",
-    "transport.database.test_transient_errors",
-    "transport.index_audit.test_audit",
-    "transport.index_audit.test_audit_postgresql",
-    "transport.layouts.nginn.test_sending_batches",
-    "transport.operations.test_user_tables",
-    "transport.test_receive",
-    "transport.test_send",
-)
-"""Modules of the integration tests that run over ODBC too; the whole suite does if `DRIVER_VARIABLE` is pyodbc."""
 
 
 def chosen_driver() -> str:
@@ -49,23 +25,17 @@ def chosen_driver() -> str:
     return driver
 
 
-def backend_names(module: str = "") -> list[str]:
+def backend_names(*, both_drivers: bool = False, psycopg_only: bool = False) -> list[str]:
     """SQLite and PostgreSQL always, a T-SQL server where one is named."""
-    if _is_one_of(module, PSYCOPG_ONLY):
+    if psycopg_only:
         return [PSYCOPG]
-    names = ["sqlite", *postgresql_names(module)]
+    names = ["sqlite", *postgresql_names(both_drivers=both_drivers)]
     return names + (["sqlserver"] if os.environ.get(SQLSERVER_VARIABLE) else [])
 
 
-def postgresql_names(module: str = "") -> list[str]:
-    """PostgreSQL, for some modules over two drivers."""
-    twice = _is_one_of(module, PYODBC_TOO) and chosen_driver() == PSYCOPG
-    return ["postgresql", PYODBC] if twice else ["postgresql"]
-
-
-def _is_one_of(module: str, names: Collection[str]) -> bool:
-    """Whether a module of tests is named; `PSYCOPG_ONLY` and `PYODBC_TOO` leave out the package of all of them."""
-    return module.removeprefix(f"{INTEGRATION}.") in names
+def postgresql_names(*, both_drivers: bool = False) -> list[str]:
+    """PostgreSQL over the driver that was chosen; over both where a module asks for them."""
+    return ["postgresql", PYODBC] if both_drivers and chosen_driver() == PSYCOPG else ["postgresql"]
 
 
 @dataclass

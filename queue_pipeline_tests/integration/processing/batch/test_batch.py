@@ -21,6 +21,8 @@ from queue_pipeline_tests.support.databases.claimed_rows import shift_row_versio
 from queue_pipeline_tests.support.processing.processed import process as process_claim
 from queue_pipeline_tests.support.waiting import eventually
 
+pytestmark = pytest.mark.spark_on_sqlite
+
 MODES = ("unreliable", "receive_only", "sends_atomic_with_receive", "transaction_scope")
 
 

@@ -26,6 +26,8 @@ from queue_pipeline_tests.support.nginn.nginn_peer import Peer
 from queue_pipeline_tests.support.processing.recovering import THIS_CODE
 from queue_pipeline_tests.support.waiting import eventually
 
+pytestmark = pytest.mark.spark_on_sqlite
+
 ORDERS, INVOICES, SHOP = (f"sql://shop/{name}" for name in ("Orders", "Invoices", "Shop"))
 ORDER, INVOICE = "Shop.Order, Shop", "Shop.Invoice, Shop"
 SETTINGS = NGinnSettings(

@@ -19,6 +19,8 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ClaimLostError, SubscriberError, TableNotFoundError
 from queue_pipeline_tests.support.processing.processed import process as process_claim
 
+pytestmark = pytest.mark.spark_on_sqlite
+
 ACCEPTED = Event("Shop.OrderAccepted, Shop", ("Shop.IOrderEvent",))
 
 

@@ -21,6 +21,8 @@ from queue_pipeline.transport.errors import AccessDeniedError
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import run as run_plain
 
+pytestmark = pytest.mark.spark_on_sqlite
+
 AT_ONCE = Recoverability(immediate_retries=0, delayed_retries=0)
 QUICK = CallbackSettings(first_delay=0.005, peek_delay=0.05, idle_delay=0.05)
 HOSTILE = (

@@ -10,6 +10,8 @@ from queue_pipeline.processing.source import source
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 
+pytestmark = pytest.mark.spark_on_sqlite
+
 ORDERS = "sql://shop/Orders"
 SETTINGS = NGinnSettings(aliases=("shop",), endpoint="sql://shop/Pipelines")
 

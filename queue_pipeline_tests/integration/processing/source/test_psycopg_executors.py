@@ -7,6 +7,8 @@ from queue_pipeline.processing.declaration.outcomes import each, send
 from queue_pipeline.processing.source import source
 from queue_pipeline.transport import QueueTransport, new_message
 
+pytestmark = pytest.mark.psycopg_only
+
 pytest.importorskip("psycopg")
 
 

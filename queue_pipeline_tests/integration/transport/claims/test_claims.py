@@ -10,6 +10,8 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError, QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
+pytestmark = pytest.mark.both_drivers
+
 MINUTE = 60.0
 
 

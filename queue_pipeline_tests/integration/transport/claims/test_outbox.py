@@ -13,6 +13,8 @@ from queue_pipeline_tests.support.databases.backends import chosen_driver
 from queue_pipeline_tests.support.waiting import eventually
 from tools.postgres_cluster import PostgresCluster
 
+pytestmark = pytest.mark.both_drivers
+
 
 @pytest.fixture
 def transport(transport):

@@ -17,6 +17,8 @@ from queue_pipeline.transport.errors import ConfigurationError, DatabaseError, D
 from queue_pipeline_tests.support.databases.forks import in_a_child
 from queue_pipeline_tests.support.databases.sessions import backend_pid, kill, pid_of
 
+pytestmark = pytest.mark.both_drivers
+
 # --- idle connections ---------------------------------------------------------------------------------------
 
 

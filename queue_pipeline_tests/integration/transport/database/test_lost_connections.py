@@ -19,6 +19,8 @@ from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.databases.sessions import BOTH_DRIVERS, backend_pid, kill, pid_of
 from tools.postgres_cluster import PostgresCluster
 
+pytestmark = pytest.mark.both_drivers
+
 
 def test_a_connection_lost_in_the_middle_loses_no_message(postgresql, postgres):
     transport = postgresql.transport()

@@ -8,6 +8,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from queue_pipeline.transport import Operation, QueueTransport, TransactionMode, new_message
 from queue_pipeline.transport.errors import DoomedTransactionError
 
+pytestmark = pytest.mark.both_drivers
+
 SCOPE = TransactionMode.TRANSACTION_SCOPE
 ORDERS = [{"customer": "ann", "cents": 250}, {"customer": "bob", "cents": 100}, {"customer": "ann", "cents": 50}]
 

@@ -18,6 +18,8 @@ from queue_pipeline.transport.errors import (
 from queue_pipeline_tests.support.databases.forks import in_a_child
 from queue_pipeline_tests.support.databases.sessions import backend_pid, kill, pid_of
 
+pytestmark = pytest.mark.both_drivers
+
 SCOPE = TransactionMode.TRANSACTION_SCOPE
 LEVEL = "READ COMMITTED"
 

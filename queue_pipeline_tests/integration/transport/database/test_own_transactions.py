@@ -19,6 +19,8 @@ from queue_pipeline.transport.errors import (
 from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.databases.sessions import kill, pid_of
 
+pytestmark = pytest.mark.both_drivers
+
 SCOPE = TransactionMode.TRANSACTION_SCOPE
 
 

@@ -33,6 +33,8 @@ from queue_pipeline.transport.send import COPIED_TYPES
 from queue_pipeline_tests.support.databases.backends import PSYCOPG, PYODBC
 from queue_pipeline_tests.support.databases.sessions import kill, pid_of
 
+pytestmark = pytest.mark.psycopg_only
+
 psycopg = pytest.importorskip("psycopg")
 
 

@@ -18,6 +18,8 @@ from queue_pipeline_tests.support.databases.backends import PYODBC
 from queue_pipeline_tests.support.databases.partition import Partition
 from queue_pipeline_tests.support.waiting import eventually
 
+pytestmark = pytest.mark.both_drivers
+
 CLIENT = {"keepalives_idle": 1, "keepalives_interval": 1, "keepalives_count": 1, "tcp_user_timeout": 2000}
 SERVER = {"tcp_keepalives_idle": 1, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 1, "tcp_user_timeout": 1500}
 COMMIT = b"COMMIT\0"

@@ -11,6 +11,8 @@ from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.errors import TransientDatabaseError
 
+pytestmark = pytest.mark.both_drivers
+
 
 @pytest.mark.parametrize("of_the_callers", [False, True], ids=["a statement of ours", "a statement of the caller's"])
 def test_a_deadlock_victim_is_retried_without_alarm(postgresql, caplog, of_the_callers):

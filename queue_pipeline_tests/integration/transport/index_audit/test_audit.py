@@ -11,6 +11,8 @@ from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundErr
 from queue_pipeline.transport.index_audit.audit import IndexAuditor, Severity
 from queue_pipeline_tests.support.databases.index_audit import codes, drop, fix
 
+pytestmark = pytest.mark.both_drivers
+
 
 @pytest.fixture
 def forgetful(monkeypatch):

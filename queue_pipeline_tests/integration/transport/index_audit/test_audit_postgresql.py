@@ -7,6 +7,8 @@ from queue_pipeline.transport.index_audit.audit import IndexAuditor, Severity
 from queue_pipeline_tests.support.databases.index_audit import codes, drop, fix
 from queue_pipeline_tests.support.waiting import eventually
 
+pytestmark = pytest.mark.both_drivers
+
 INT4 = 2**31 - 1
 
 

@@ -15,6 +15,8 @@ from queue_pipeline.transport.errors import (
     UniqueIndexMissingError,
 )
 
+pytestmark = pytest.mark.both_drivers
+
 TYPES = {
     "sqlite": {"text": "TEXT", "whole": "INTEGER", "exact": "NUMERIC", "real": "REAL", "flag": "INTEGER"}
     | {"moment": "TEXT", "day": "TEXT", "data": "BLOB"},

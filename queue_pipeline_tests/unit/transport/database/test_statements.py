@@ -33,7 +33,6 @@ from queue_pipeline.transport.queues import AddressBook
 
 PACKAGE = Path(__file__).parents[4] / "queue_pipeline"
 SQLGLOT_NAMES = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
-WIDEST = 120
 
 # Legal on every database, and as bad as can be: ends every kind of quote and comment, and looks like a value.
 TABLE = "o'r]d\"e;r--s /*?*/ :claim_id {queue} 😀 ]]--"
@@ -286,48 +285,6 @@ def test_every_dialect_has_the_same_few_files():
     assert set(DIALECTS) == {"sqlserver", "postgresql", "sqlite"}
     assert files["sqlserver"] == files["postgresql"] == files["sqlite"]
     assert sum(map(len, files.values())) <= 60
-
-
-@every_dialect
-def test_files_can_be_read_without_scrolling(dialect: Dialect):
-    lines = [(path.name, line) for path in _files(dialect.name) for line in path.read_text("utf-8").splitlines()]
-    assert [(name, line) for name, line in lines if len(line) > WIDEST] == []
-
-
-@every_dialect
-def test_sections_are_separated_by_one_blank_line(dialect: Dialect):
-    for path in _files(dialect.name):
-        text = path.read_text("utf-8")
-        assert text.startswith("-- name: ") and text.endswith("\n") and not text.endswith("\n\n"), path
-        assert "\n\n\n" not in text, path
-        assert text.count("\n\n") == text.count("\n\n-- name: "), path
-
-
-@every_dialect
-def test_a_section_says_why_it_is_there_and_which_locks_it_takes(dialect: Dialect):
-    for section in sections(dialect.name):
-        reason, _, locks = section.comment.partition("Locks: ")
-        assert len(reason.split()) >= 3, section.name
-        assert re.fullmatch(r"[\w ,;()']+\.", locks), section.name
-
-
-@every_dialect
-def test_a_section_that_changes_something_takes_a_lock_and_a_plain_read_takes_none(dialect: Dialect):
-    changes = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|GRANT|VACUUM|COPY|sp_getapplock)\b")
-    locks = re.compile(r"\bFOR (?:UPDATE|KEY SHARE)\b|\b\w*LOCK\b|READPAST|REPEATABLEREAD|pg_advisory_xact_lock")
-    for section in sections(dialect.name):
-        taken = section.comment.partition("Locks: ")[2]
-        if changes.search(section.text):
-            assert taken != "none.", section.name
-        elif dialect.name != "sqlserver" and not locks.search(section.text) and short(section.name) != "open":
-            assert taken in ("none.", "none of its own."), section.name
-
-
-@every_dialect
-def test_a_comment_is_not_sent(dialect: Dialect):
-    for section in sections(dialect.name):
-        assert section.text.strip(), section.name
-        assert "--" not in section.text, section.name
 
 
 @every_dialect
@@ -723,95 +680,3 @@ def test_a_missing_and_a_superfluous_value_are_errors():
         command.check({"a": 1})
     with pytest.raises(TypeError, match=r"\['c'\]"):
         command.check({"a": 1, "b": 2, "c": 3})
-
-
-# --- layers ------------------------------------------------------------------------------------------------
-
-
-def modules(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.py"))
-
-
-def relative(path: Path) -> str:
-    return path.relative_to(PACKAGE.parent).as_posix()
-
-
-def imported(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute here"
-            found |= {node.module or ""} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
-
-
-def texts(path: Path) -> Iterator[str]:
-    """Every string of a module that is no docstring and no description of an attribute."""
-    tree = ast.parse(path.read_text())
-    prose = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-            yield node.value
-
-
-def test_the_transport_knows_databases_only():
-    for path in modules(PACKAGE / "transport"):
-        roots = {name.split(".")[0] for name in imported(path)}
-        assert roots.isdisjoint({"dagster", "pyspark", "pandas", "click", "rich"}), relative(path)
-        ours = {name for name in imported(path) if name.startswith("queue_pipeline")}
-        assert all(name.startswith("queue_pipeline.transport") for name in ours), f"{relative(path)}: a layer above"
-
-
-def test_the_loader_of_statements_does_not_need_sqlalchemy():
-    """The command line prints help, and documents are made, without it."""
-    loader = PACKAGE / "transport" / "database" / "statements.py"
-    assert {name for name in imported(loader) if name.split(".")[0] in ("sqlalchemy", "queue_pipeline")} == set()
-
-
-SQL_IN_PYTHON = re.compile(
-    r"\bselect\b.*(?:\bfrom\b|\d)|\binsert\s+into\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b|\bmerge\s+into\b|"
-    r"^\s*(?:(?:create|alter|drop|truncate)\s+(?:table|index|unique|schema|sequence)|begin|pragma|exec|grant)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-# Asking whether a connection lives, and beginning a transaction, need no file; claims.begin is a section.
-SQL_ALLOWED = {"SELECT 1", "BEGIN", "BEGIN IMMEDIATE", "begin"}
-
-
-def test_statements_stand_in_files_and_not_in_python():
-    assert [
-        (relative(path), text)
-        for path in modules(PACKAGE)
-        for text in texts(path)
-        if SQL_IN_PYTHON.search(text) and text not in SQL_ALLOWED
-    ] == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT Id FROM orders",
-        "select 1",
-        "INSERT INTO t VALUES (1)",
-        "DELETE FROM {queue}",
-        "UPDATE {claims} SET a = 1",
-        "CREATE TABLE t (a int)",
-        "PRAGMA journal_mode = WAL",
-    ],
-)
-def test_the_search_for_statements_in_python_finds_them(text):
-    assert SQL_IN_PYTHON.search(text)
-
-
-def test_header_names_are_spelled_out_in_one_module_only():
-    spelled = [
-        relative(path)
-        for path in modules(PACKAGE)
-        for text in texts(path)
-        if "NServiceBus." in text or "$.diagnostics" in text
-    ]
-    assert set(spelled) == {"queue_pipeline/transport/headers.py"}
-    assert len(spelled) > 10

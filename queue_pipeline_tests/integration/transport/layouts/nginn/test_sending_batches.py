@@ -11,6 +11,8 @@ from queue_pipeline.transport.errors import AddressError, InvalidMessageError, Q
 from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, SENDER, number_of, placed
 
+pytestmark = pytest.mark.both_drivers
+
 HOSTILE = "x'); DROP TABLE Orders;-- \" {queue} ?"
 BAD = new_message('{"n":1}', message_type="shop.order-placed", headers={"x": "a=b"})
 

@@ -1,0 +1,32 @@
+"""`python -m tools.lint` runs every check and prints what it finds; the exit code is 1 if that is anything."""
+
+from __future__ import annotations
+
+import sys
+
+from tools.lint import conformance, dependencies, files, layers, sql_style
+
+CHECKS = (
+    files.find_foreign_paths,
+    files.find_scripts_that_cannot_run,
+    dependencies.find_bad_pins,
+    dependencies.find_missing_pins,
+    conformance.find_differences,
+    layers.find_imports_of_upper_layers,
+    layers.find_sql_in_python,
+    layers.find_header_names,
+    sql_style.find_bad_sections,
+)
+
+
+def main() -> int:
+    """Run all checks."""
+    found = [line for check in CHECKS for line in check()]
+    for line in found:
+        print(line)
+    print(f"{len(found)} problems found by tools.lint" if found else "tools.lint: all checks passed")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Layers point down, SQL stands in sql/, and header names in one module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.lint.files import ROOT
+
+PACKAGE = ROOT / "queue_pipeline"
+TRANSPORT = PACKAGE / "transport"
+HEADERS = TRANSPORT / "headers.py"
+STATEMENTS = TRANSPORT / "database" / "statements.py"
+NOT_FOR_TRANSPORT = {"dagster", "pyspark", "pandas", "click", "rich"}
+SQL = re.compile(
+    r"\bselect\b.*(?:\bfrom\b|\d)|\binsert\s+into\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b|\bmerge\s+into\b|"
+    r"^\s*(?:(?:create|alter|drop|truncate)\s+(?:table|index|unique|schema|sequence)|begin|pragma|exec|grant)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+# Asking whether a connection lives, and beginning a transaction, need no file; claims.begin is a section.
+ALLOWED_SQL = {"SELECT 1", "BEGIN", "BEGIN IMMEDIATE", "begin"}
+HEADER = re.compile(r"NServiceBus\.|\$\.diagnostics")
+
+
+def imports(source: str) -> set[str]:
+    """What a module imports, by full name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """Every string of a module with its line, except docstrings and descriptions of attributes."""
+    tree = ast.parse(source)
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield node.lineno, node.value
+
+
+def upper_imports(source: str) -> set[str]:
+    """What a module of the transport imports and must not: it knows databases only."""
+    return {
+        name
+        for name in imports(source)
+        if name.startswith(".")  # imports are absolute here
+        or name.split(".")[0] in NOT_FOR_TRANSPORT
+        or (name.split(".")[0] == "queue_pipeline" and not f"{name}.".startswith("queue_pipeline.transport."))
+    }
+
+
+def find_imports_of_upper_layers() -> Iterator[str]:
+    """Modules of the transport that import a layer above, and a loader of statements that needs SQLAlchemy."""
+    for path in sorted(TRANSPORT.rglob("*.py")):
+        for name in sorted(upper_imports(path.read_text())):
+            yield f"{_name(path)}: the transport imports {name}"
+    # The command line prints help, and documents are made, without SQLAlchemy.
+    for name in sorted(imports(STATEMENTS.read_text())):
+        if name.split(".")[0] in ("sqlalchemy", "queue_pipeline"):
+            yield f"{_name(STATEMENTS)}: the loader of statements imports {name}"
+
+
+def find_sql_in_python() -> Iterator[str]:
+    """Statements that stand in a module and not in sql/."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for line, text in texts(path.read_text()):
+            if SQL.search(text) and text not in ALLOWED_SQL:
+                yield f"{_name(path)}:{line}: a statement belongs into sql/: {text[:60]!r}"
+
+
+def find_header_names() -> Iterator[str]:
+    """Header names that are spelled out in another module than transport/headers.py."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path != HEADERS:
+            for line, text in texts(path.read_text()):
+                if HEADER.search(text):
+                    yield f"{_name(path)}:{line}: a header name belongs into transport/headers.py: {text[:60]!r}"
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
