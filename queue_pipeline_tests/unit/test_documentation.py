@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
 
@@ -18,6 +19,11 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SCRIPT_CODE = {
+    "bench": [ROOT / "queue_pipeline_tests/benchmarks/__main__.py"],
+    "cluster": sorted((ROOT / "tools/cluster").glob("*.py")),
+}
+"""Scripts whose options are declared elsewhere."""
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -42,16 +48,53 @@ def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
     assert broken == []
 
 
+def calls(page: Path, program: str) -> Iterator[list[str]]:
+    """The words behind a program's name, wherever the page calls it, up to the end of that command."""
+    for line in re.findall(rf"(?<![\w/.-]){program} ([^`\n]*)", page.read_text()):
+        without_values = re.sub(r"'[^']*'|\"[^\"]*\"", "VALUE", line)
+        yield re.split(r"\s(?:#|\||>|&&?|\|\|)(?:\s|$)|\)|[;,:](?:\s|$)", without_values)[0].split()
+
+
+def wrong_in(words: list[str]) -> Iterator[str]:
+    """Commands and options of a call of `queue-pipeline` that do not exist."""
+    command: click.Command = app
+    waiting = iter(words)
+    for word in waiting:
+        if word.startswith("-"):
+            name = word.partition("=")[0].rstrip(".,:")
+            option = next((each for each in command.params if name in each.opts), None)
+            if name in ("-h", "--help"):
+                continue
+            if option is None:
+                yield f"{command.name} {name}"
+            elif isinstance(option, click.Option) and not option.is_flag and "=" not in word:
+                next(waiting, None)
+        elif isinstance(command, click.Group) and re.fullmatch(r"[a-z][a-z|-]*[.,:]?", word):
+            children = [command.commands.get(name) for name in word.rstrip(".,:").split("|")]
+            if None in children:
+                yield f"{command.name} {word}"
+            if children[0] is None or len(children) > 1:
+                return
+            command = children[0]
+
+
 @every_page
-def test_every_command_that_is_shown_exists(page: Path) -> None:
-    for line in re.findall(r"queue-pipeline ((?:[a-z][a-z-]*\s?)+)", page.read_text()):
-        command: click.Command = app
-        for word in line.split():
-            if not isinstance(command, click.Group):
-                break
-            found = command.commands.get(word)
-            assert found is not None, f"queue-pipeline {line}"
-            command = found
+def test_commands_and_options_that_are_shown_exist(page: Path) -> None:
+    wrong = [
+        f"queue-pipeline {' '.join(words)}: {one}" for words in calls(page, "queue-pipeline") for one in wrong_in(words)
+    ]
+    assert wrong == []
+
+
+@every_page
+def test_scripts_and_their_options_that_are_shown_exist(page: Path) -> None:
+    for match in re.finditer(r"(?<![\w/.])scripts/([\w-]+)([^`\n#]*)", page.read_text()):
+        script = ROOT / "scripts" / match[1]
+        assert script.is_file(), match[0]
+        explained = script.read_text() + "".join(path.read_text() for path in SCRIPT_CODE.get(match[1], ()))
+        assert [option for option in re.findall(r"(?<!\S)--[a-z-]+", match[2]) if option not in explained] == [], match[
+            0
+        ]
 
 
 def test_every_field_of_a_pipeline_is_explained() -> None:
