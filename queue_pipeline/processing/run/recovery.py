@@ -152,14 +152,18 @@ class Recovery:
         return Attempted([report], self._succeeded(report, sample))
 
     def hung(self, claim: Claim) -> Attempted:
-        """Count the failure of a batch whose attempt did not return; nothing is computed here, for it may hang too."""
+        """Note a batch whose attempt did not return: first it is isolated, because Spark itself may hang; then each
+        time is a failure. Nothing is computed or decided here, because that may hang too: the next run decides.
+        """
         error = BatchTimeoutError(
             f"{claim.messages:,} message(s) of {claim.queue}: the attempt did not return, though Spark was interrupted "
             f"after batch_seconds ({self._pipeline.batch_seconds:g} s); see what the transform waits for"
         )
-        claim, in_a_row = self._transport.claims.fail(claim, in_a_line(describe(error)))
+        failure, step = describe(error), Step.RETRY if claim.isolated else Step.ISOLATE
+        note = self._transport.claims.fail if claim.isolated else self._transport.claims.isolate
+        claim, in_a_row = note(claim, in_a_line(failure))
         self.limit.failed(in_a_row)
-        return self._next(claim, error, None)
+        return Attempted((), (claim,), failure, step)
 
     def _came_back(self, claim: Claim, batch: ClaimedBatch | None) -> list[tuple[int, int]]:
         """Messages that failed before and came back after a delay, unless all of them did; as ranges."""

@@ -69,9 +69,16 @@ def test_a_function_that_never_returns_is_interrupted_and_its_message_given_up(p
     assert sum(attempt.failure is not None for attempt in attempts) == 1
 
 
-def test_an_attempt_that_does_not_return_is_left_behind_and_its_batch_counted(transport, monkeypatch):
+@pytest.fixture
+def impatient(monkeypatch):
+    """Runs that leave an attempt behind after a second."""
     monkeypatch.setattr(draining, "HANG_GRACE_SECONDS", 0.5)
-    returns, ended_late = threading.Event(), []
+    return declare(batch_seconds=0.2, recoverability=ONCE, max_concurrency=1)
+
+
+def test_an_attempt_that_does_not_return_is_left_behind_and_its_message_found(transport, impatient):
+    """The batch is tried alone first, for Spark itself may hang; then it is counted, halved and given up."""
+    returns, ended_late, left_behind = threading.Event(), [], 0
 
     def hang(found):
         if b"1" in found:
@@ -79,15 +86,34 @@ def test_an_attempt_that_does_not_return_is_left_behind_and_its_batch_counted(tr
             ended_late.append(found)
 
     fill(transport, 2)
-    pipeline = declare(batch_seconds=0.2, recoverability=ONCE, max_concurrency=1)
-    ended, attempts = run(transport, PlainTransformer(hang), pipeline)
+    ended, attempts = run(transport, PlainTransformer(hang), impatient)
     assert ended.failure is None
-    assert "an attempt did not end in 0.9 s; the next run goes on" in ended.reason
     assert [attempt.failure.error_type.rpartition(".")[2] for attempt in attempts] == ["BatchTimeoutError"]
-    ended, _ = run(transport, PlainTransformer(hang), pipeline)
+    assert [(one.isolated, one.failures) for one in transport.claims.list()] == [(True, 0)]
+    while "an attempt did not end in 0.9 s; the next run goes on" in ended.reason:
+        left_behind += 1
+        ended, _ = run(transport, PlainTransformer(hang), impatient)
+    assert ended.reason == "the queue is empty"
     assert (bodies(transport, "billing"), bodies(transport, "error")) == ([0], [1])
-    # What the threads that were left behind complete now is refused: others have seen to their messages.
+    (found,) = headers(transport, "error")
+    assert "the attempt did not return" in found[wire.EXCEPTION_MESSAGE]
+    # What the threads that were left behind complete now is refused: others have handled their messages.
     returns.set()
-    eventually(lambda: len(ended_late) == 2)
+    eventually(lambda: len(ended_late) == left_behind)
     assert (bodies(transport, "billing"), bodies(transport, "error")) == ([0], [1])
     assert transport.claims.list() == []
+
+
+def test_while_every_attempt_hangs_no_message_goes_to_the_error_queue(transport, impatient):
+    """A service that never answers, or a Spark: as long as no message succeeds, none is to blame."""
+    answers = threading.Event()
+    fill(transport, 3)
+    try:
+        for _ in range(4):
+            transformer = PlainTransformer(lambda found: None if not found else (answers.wait(), None)[1])
+            ended, _ = run(transport, transformer, impatient.model_copy(update={"batch_messages": 1}), proven=False)
+            assert "an attempt did not end" in ended.reason
+        assert (transport.peek("billing"), transport.peek("error")) == (0, 0)
+        assert transport.peek("orders") + sum(one.messages for one in transport.claims.list()) == 3
+    finally:
+        answers.set()
