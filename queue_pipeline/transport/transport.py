@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.browse import DEFAULT_LIMIT as DEFAULT_BROWSED
+from queue_pipeline.transport.browse import Browser
+from queue_pipeline.transport.browsed import Browsed
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.claims.claim_reader import ClaimReader
 from queue_pipeline.transport.claims.claims import Claims
@@ -18,6 +21,7 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import absolute
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.event import Event
+from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.failed_messages import FailedMessages
 from queue_pipeline.transport.index_audit.audit import Finding, IndexAuditor
 from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
@@ -170,6 +174,11 @@ class QueueTransport:
         return FailedMessages(self.database, self.book, self.sender)
 
     @functools.cached_property
+    def browser(self) -> Browser:
+        """Reads messages in pages and leaves them where they are."""
+        return Browser(self.database, self.book)
+
+    @functools.cached_property
     def pauses(self) -> Pauses:
         """What operators have paused."""
         return Pauses(self.database, self.book)
@@ -236,6 +245,16 @@ class QueueTransport:
     def show(self, queue: Queue, max_messages: int = 10) -> list[Shown]:
         """The oldest messages, left where they are."""
         return Peeker(self.database, self._nginn).show(self.resolve(queue), max_messages)
+
+    def browse(self, queue: Queue, limit: int | None = DEFAULT_BROWSED) -> Browsed:
+        """The oldest messages that wait, left where they are: as objects, as Arrow, as pandas. None: all of them."""
+        return self.browser.browse(self.resolve(queue), limit)
+
+    def browse_failed(
+        self, queue: Queue | None = None, selection: Selection | None = None, limit: int | None = DEFAULT_BROWSED
+    ) -> Browsed:
+        """The same for messages that failed, with their reasons: those of an error queue, or of an NGinn queue."""
+        return self.browser.browse_failed(self.resolve(queue or self.error_queue), selection, limit)
 
     @contextlib.contextmanager
     def receive(

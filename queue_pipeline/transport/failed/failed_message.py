@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -37,6 +37,42 @@ class FailedMessage:
     problem: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
     raw_headers: str | None = None
+
+
+class Group(NamedTuple):
+    """What messages that failed alike have in common."""
+
+    message_type: str | None
+    exception_type: str | None
+    failed_queue: str | None
+
+
+class Choosable(Protocol):
+    """What of a failed message decides whether it is chosen."""
+
+    @property
+    def id(self) -> str:
+        """The id of its row."""
+
+    @property
+    def message_id(self) -> str:
+        """The id that its sender gave it."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Its headers; none when they cannot be read."""
+
+    @property
+    def message_type(self) -> str | None:
+        """Its concrete type."""
+
+    @property
+    def exception_type(self) -> str | None:
+        """The error that it failed with."""
+
+    @property
+    def failed_queue(self) -> str | None:
+        """The queue in which it failed."""
 
 
 class Selection(BaseModel):
@@ -80,7 +116,7 @@ class Selection(BaseModel):
     def _row_ids(self) -> frozenset[str]:
         return frozenset(map(str.lower, self.ids))
 
-    def matches(self, message: FailedMessage, failed_in: Callable[[str], bool]) -> bool:
+    def matches(self, message: Choosable, failed_in: Callable[[str], bool]) -> bool:
         """Whether a message is meant; `failed_in` tells whether an address is that of the failed queue."""
         return (
             (not self.ids or message.message_id in self._message_ids or message.id in self._row_ids)
@@ -143,7 +179,7 @@ def bare_name(type_name: str) -> str:
     return type_name.rpartition(".")[2]
 
 
-def _type_names(message: FailedMessage) -> set[str]:
+def _type_names(message: Choosable) -> set[str]:
     if message.message_type is None:
         return set()
     return {
@@ -153,7 +189,7 @@ def _type_names(message: FailedMessage) -> set[str]:
     }
 
 
-def _exception_names(message: FailedMessage) -> set[str]:
+def _exception_names(message: Choosable) -> set[str]:
     kind = message.exception_type
     return set() if kind is None else {kind, bare_name(kind)}
 

@@ -7,14 +7,14 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
-from queue_pipeline.transport.failed.failed_message import FailedMessage, Selection, read_failed
+from queue_pipeline.transport.failed.failed_message import FailedMessage, Group, Selection, read_failed
 from queue_pipeline.transport.failed.returns import Retried, Returner, Routes
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.layouts.nservicebus.forwarding import parts
@@ -29,14 +29,6 @@ PAGE = 500
 BATCH_BYTES = 64 * 1024 * 1024
 
 Progress = Callable[[int], object]
-
-
-class Group(NamedTuple):
-    """What messages that failed alike have in common."""
-
-    message_type: str | None
-    exception_type: str | None
-    failed_queue: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +155,7 @@ class FailedMessages:
     ) -> Iterator[FailedMessage]:
         """The chosen messages, oldest first, as far as the queue goes now; no lock and no transaction in between."""
         dialect, shapes = self._database.dialect, self._database.shapes
-        failed_in = self._failed_in(selection)
+        failed_in = failed_in_chosen(self._book, selection)
         last = self.last_row_version(queue) if up_to is None else up_to
 
         def look(own: Transaction) -> Any:
@@ -190,21 +182,6 @@ class FailedMessages:
             )
         return queue
 
-    def _failed_in(self, selection: Selection | None) -> Callable[[str], bool]:
-        """Whether an address means the queue that was chosen, however either of the two is written."""
-        if selection is None or selection.failed_queue is None:
-            return lambda _: True
-        wanted = self._book.resolve(selection.failed_queue)
-
-        @functools.lru_cache(maxsize=1_000)
-        def same(address: str) -> bool:
-            try:
-                return self._book.resolve(address) == wanted
-            except AddressError:
-                return False
-
-        return same
-
     def _batches(
         self, queue: QueueTable, selection: Selection, batch: int, up_to: int | None
     ) -> Iterator[Sequence[FailedMessage]]:
@@ -220,6 +197,22 @@ class FailedMessages:
             size += message.body_size
         if cut:
             yield cut
+
+
+def failed_in_chosen(book: AddressBook, selection: Selection | None) -> Callable[[str], bool]:
+    """Whether an address means the queue that was chosen, however either of the two is written."""
+    if selection is None or selection.failed_queue is None:
+        return lambda _: True
+    wanted = book.resolve(selection.failed_queue)
+
+    @functools.lru_cache(maxsize=1_000)
+    def same(address: str) -> bool:
+        try:
+            return book.resolve(address) == wanted
+        except AddressError:
+            return False
+
+    return same
 
 
 def _check(queue: QueueTable, what: str, number: int) -> None:

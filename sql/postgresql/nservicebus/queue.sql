@@ -77,6 +77,16 @@ FROM {queue}
 ORDER BY seq
 LIMIT :limit
 
+-- name: browse
+-- Messages after a row version, left in the queue. Locks: none.
+SELECT
+    CAST(id AS text), seq, CASE WHEN expires <= (now() AT TIME ZONE 'UTC') THEN 1 ELSE 0 END, headers, body,
+    NULL AS correlation_id, NULL AS reply_to_address
+FROM {queue}
+WHERE seq > :after
+ORDER BY seq
+LIMIT :limit
+
 -- name: status
 -- A queue at a glance: waiting up to a limit, expired up to a limit, the oldest message's headers, database time.
 -- Locks: none.

@@ -60,6 +60,16 @@ FROM {queue}
 ORDER BY RowVersion
 LIMIT :limit
 
+-- name: browse
+-- Messages after a row version, left in the queue. Locks: none.
+SELECT
+    CAST(Id AS TEXT), RowVersion, COALESCE(Expires <= strftime('%Y-%m-%d %H:%M:%f', 'now'), 0),
+    CAST(Headers AS TEXT), CAST(Body AS BLOB), NULL, NULL
+FROM {queue}
+WHERE RowVersion > :after
+ORDER BY RowVersion
+LIMIT :limit
+
 -- name: status
 -- A queue at a glance: waiting up to a limit, expired up to a limit, the oldest message's headers, database time.
 -- Locks: none.

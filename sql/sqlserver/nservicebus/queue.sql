@@ -76,6 +76,16 @@ SELECT TOP (:limit)
 FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
 ORDER BY q.RowVersion
 
+-- name: browse
+-- Messages after a row version, left in the queue, without waiting for a lock. Locks: shared while it reads; rows that
+-- others have locked are skipped.
+SELECT TOP (:limit)
+    q.Id, q.RowVersion, CASE WHEN q.Expires <= GETUTCDATE() THEN 1 ELSE 0 END, q.Headers, q.Body,
+    {correlation_id}, {reply_to_address}
+FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
+WHERE q.RowVersion > :after
+ORDER BY q.RowVersion
+
 -- name: status
 -- A queue at a glance: waiting up to a limit, expired up to a limit, the oldest message's headers, database time.
 -- Locks: shared while it reads; rows that others have locked are skipped.
