@@ -13,7 +13,7 @@ from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.failed_messages import failed_in_chosen
-from queue_pipeline.transport.layouts.nginn.browsed_rows import FAILED, READY, browsed_row
+from queue_pipeline.transport.layouts.nginn.browsed_rows import browsed_row
 from queue_pipeline.transport.layouts.nginn.endpoint import NGINN
 from queue_pipeline.transport.messages import from_row
 from queue_pipeline.transport.queues import AddressBook, QueueTable
@@ -50,7 +50,11 @@ class Browser:
     def scan(self, queue: QueueTable, *, failed: bool = False, after: int = BEFORE_ALL) -> Iterator[BrowsedMessage]:
         """Messages after a row version, in order, as they are asked for."""
         read = self._pages[queue.layout]
-        while page := self._database.run(lambda own, last=after: read(own, queue, failed, last), write=False):
+
+        def look(own: Transaction) -> Sequence[BrowsedMessage]:
+            return read(own, queue, failed, after)
+
+        while page := self._database.run(look, write=False):
             yield from page
             if len(page) < PAGE:
                 return
@@ -64,8 +68,8 @@ class Browser:
         return [_message(*row) for row in own.rows(command, after=after, limit=PAGE)]
 
     def _page_in_place(self, own: Transaction, queue: QueueTable, failed: bool, after: int) -> Sequence[BrowsedMessage]:
-        command = self._database.dialect.statement("nginn/queue.browse", queue=queue)
-        rows = own.rows(command, subqueue=FAILED if failed else READY, after=after, limit=PAGE)
+        name = "nginn/queue.failed_browse" if failed else "nginn/queue.browse"
+        rows = own.rows(self._database.dialect.statement(name, queue=queue), after=after, limit=PAGE)
         return [browsed_row(queue, row, self._book.nginn, failed=failed) for row in rows]
 
 

@@ -11,7 +11,6 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.failed_message import Group, first_type
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 COLUMNS = ("row_version", "id", "message_id", "message_type", "sent", "expired", "problem")
@@ -144,8 +143,8 @@ class Browsed(Sequence[BrowsedMessage]):
             columns[column] = pa.array([one.headers.get(name) for one in self], pa.string())
         return pa.table(columns)
 
-    def to_pandas(self, *, headers: bool | Sequence[str] = (), body: Parser | None = None) -> pd.DataFrame:
-        """The same as a DataFrame; with a parser each field of the bodies is a column, such as `payload.Country`."""
+    def to_pandas(self, *, headers: bool | Sequence[str] = (), body: Parser | None = None) -> Any:
+        """The same as a pandas DataFrame; with a parser each field of a body is a column, such as `payload.Country`."""
         table = self.to_arrow(headers=headers, body=body)
         return table.flatten().to_pandas()
 

@@ -153,8 +153,18 @@ FROM {queue} AS q
 WHERE q.id = :row_version
 
 -- name: browse
--- Messages of a subqueue after an id, with the error of those that failed and the milliseconds since then, left in the
--- queue. Locks: none.
+-- Messages that are ready, after an id, left in the queue. Locks: none.
+SELECT
+    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
+    CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END, q.msg_headers,
+    q.msg_text, (now() AT TIME ZONE 'UTC')
+FROM {queue} AS q
+WHERE q.subqueue = 'I' AND q.id > :after
+ORDER BY q.id
+LIMIT :limit
+
+-- name: failed_browse
+-- Failed messages after an id, with the error and the milliseconds since then, left in the queue. Locks: none.
 SELECT
     q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
     CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END, q.msg_headers,
@@ -164,7 +174,7 @@ SELECT
             THEN CAST(extract(EPOCH FROM (clock_timestamp() AT TIME ZONE 'UTC') - q.retry_time) * 1000 AS bigint)
     END
 FROM {queue} AS q
-WHERE q.subqueue = :subqueue AND q.id > :after
+WHERE q.subqueue = 'F' AND q.id > :after
 ORDER BY q.id
 LIMIT :limit
 

@@ -132,15 +132,25 @@ FROM {queue} AS q
 WHERE q.id = :row_version
 
 -- name: browse
--- Messages of a subqueue after an id, with the error of those that failed and the milliseconds since then, left in the
--- queue. Locks: none.
+-- Messages that are ready, after an id, left in the queue. Locks: none.
+SELECT
+    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
+    CAST(round((julianday(q.insert_time) - 2440587.5) * 86400000) AS INTEGER), q.msg_headers, q.msg_text,
+    strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM {queue} AS q
+WHERE q.subqueue = 'I' AND q.id > :after
+ORDER BY q.id
+LIMIT :limit
+
+-- name: failed_browse
+-- Failed messages after an id, with the error and the milliseconds since then, left in the queue. Locks: none.
 SELECT
     q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
     CAST(round((julianday(q.insert_time) - 2440587.5) * 86400000) AS INTEGER), q.msg_headers, q.msg_text,
     strftime('%Y-%m-%d %H:%M:%f', 'now'), q.error_info,
     CAST(round((julianday(strftime('%Y-%m-%d %H:%M:%f', 'now')) - julianday(q.retry_time)) * 86400000) AS INTEGER)
 FROM {queue} AS q
-WHERE q.subqueue = :subqueue AND q.id > :after
+WHERE q.subqueue = 'F' AND q.id > :after
 ORDER BY q.id
 LIMIT :limit
 

@@ -135,16 +135,26 @@ FROM {queue} AS q
 WHERE q.id = :row_version
 
 -- name: browse
--- Messages of a subqueue after an id, with the error of those that failed and the milliseconds since then, left in the
--- queue. Locks: none.
-DECLARE @after bigint = :after, @subqueue char(1) = :subqueue, @most int = :limit;
+-- Messages that are ready, after an id, left in the queue. Locks: none.
+DECLARE @after bigint = :after, @most int = :limit;
+SELECT TOP (@most)
+    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
+    DATEDIFF_BIG(millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)),
+    q.msg_headers, q.msg_text, GETDATE()
+FROM {queue} AS q WITH (NOLOCK)
+WHERE q.subqueue = 'I' AND q.id > @after
+ORDER BY q.id
+
+-- name: failed_browse
+-- Failed messages after an id, with the error and the milliseconds since then, left in the queue. Locks: none.
+DECLARE @after bigint = :after, @most int = :limit;
 SELECT TOP (@most)
     q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
     DATEDIFF_BIG(millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)),
     q.msg_headers, q.msg_text, GETDATE(), CAST(q.error_info AS varchar(max)),
     DATEDIFF_BIG(millisecond, q.retry_time, GETDATE())
 FROM {queue} AS q WITH (NOLOCK)
-WHERE q.subqueue = @subqueue AND q.id > @after
+WHERE q.subqueue = 'F' AND q.id > @after
 ORDER BY q.id
 
 -- name: status

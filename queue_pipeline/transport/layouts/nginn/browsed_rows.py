@@ -12,13 +12,12 @@ from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, sort_rows
 from queue_pipeline.transport.queues import QueueTable
 
-READY, FAILED = "I", "F"
-"""Subqueues."""
-
 
 def browsed_row(queue: QueueTable, row: Any, settings: NGinnSettings, *, failed: bool) -> BrowsedMessage:
-    """The message of a row of section `browse`."""
-    *values, now, error, milliseconds = row
+    """The message of a row of section `browse`, or of `failed_browse`."""
+    if failed:
+        *row, error, milliseconds = row
+    *values, now = row
     stored = StoredRow(*values)
     body = (stored.text or "").encode(errors="replace")
     found = sort_rows([RowSummary(stored.id, "", stored.headers, stored.text, now)], queue, None)
