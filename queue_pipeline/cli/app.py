@@ -27,6 +27,7 @@ from queue_pipeline.cli.commands import (
     send,
     slots,
     spark,
+    status,
     subscriptions,
 )
 from queue_pipeline.cli.failures import (
@@ -123,7 +124,7 @@ app.add_command(send.send)
 app.add_command(request.request)
 app.add_command(look.peek)
 app.add_command(look.show)
-app.add_command(look.status)
+app.add_command(status.status)
 app.add_command(health.health)
 app.add_command(receive.receive)
 app.add_command(maintain.purge)

@@ -6,11 +6,16 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.words import count_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 LONGEST_CELL = 80
 _UNBOUNDED_WIDTH = 1_000_000
@@ -49,9 +54,24 @@ def write_heading(line: str) -> None:
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], figures: Sequence[str] = ()) -> None:
     """A table, with the columns named in `figures` aligned to the right; cells are never read as markup."""
+    console().print(table_of(columns, rows, figures))
+
+
+def console() -> Console:
+    """Where tables are printed; in a pipe or a file they have any width."""
+    from rich.console import Console
+
+    shown = Console(file=_stdout(), highlight=False)
+    if not shown.is_terminal:
+        # A pipe or a file has no width: an id that was cut or wrapped there would be of no use.
+        shown.width = _UNBOUNDED_WIDTH
+    return shown
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[object]], figures: Sequence[str] = ()) -> Table:
+    """A table that is not printed yet."""
     # Imported here because rich takes a fifth of a second to load, which --json need not pay.
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -60,11 +80,7 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], figure
         table.add_column(Text(column), justify="right" if column in figures else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text("-" if cell is None else visible(str(cell))) for cell in row))
-    console = Console(file=_stdout(), highlight=False)
-    if not console.is_terminal:
-        # A pipe or a file has no width: an id that was cut or wrapped there would be of no use.
-        console.width = _UNBOUNDED_WIDTH
-    console.print(table)
+    return table
 
 
 def visible(text: str) -> str:
@@ -78,11 +94,6 @@ def shortened(text: str | None) -> str | None:
         return None
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_CELL else f"{line[: LONGEST_CELL - 1]}…"
-
-
-def count_of(number: int, noun: str) -> str:
-    """`1 message`, `2,000 messages`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float | None) -> str | None:

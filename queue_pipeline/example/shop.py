@@ -65,12 +65,12 @@ def send(
     samples: Iterable[Sample],
     *,
     rate: float | None = None,
-    advance: Callable[[int], object] | None = None,
+    on_progress: Callable[[int], object] | None = None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Counter[str | None]:
     """Send to the queue `orders`, all in one transaction, or at a rate in a second; returns how many of each kind."""
     if rate is None:
-        return _send(transport, _parcels(samples, PARCEL), advance)
+        return _send(transport, _parcels(samples, PARCEL), on_progress)
     if not 0 < rate <= HIGHEST_RATE:
         raise ConfigurationError(
             f"a rate of {rate:g} orders a second; give a number above 0 and up to {HIGHEST_RATE:,.0f}"
@@ -80,12 +80,15 @@ def send(
     for parcel in _parcels(samples, max(1, round(rate / PARCELS_A_SECOND))):
         if (ahead := start + sent.total() / rate - time.monotonic()) > 0:
             sleep(ahead)
-        sent += _send(transport, [parcel], advance)
+        sent += _send(transport, [parcel], on_progress, sent.total())
     return sent
 
 
 def _send(
-    transport: QueueTransport, parcels: Iterable[Parcel], advance: Callable[[int], object] | None
+    transport: QueueTransport,
+    parcels: Iterable[Parcel],
+    on_progress: Callable[[int], object] | None,
+    before: int = 0,
 ) -> Counter[str | None]:
     """One transaction for all of them."""
     sent: Counter[str | None] = Counter()
@@ -96,8 +99,8 @@ def _send(
                 transport.dispatch_columns([parcel.ready(ORDERS)], transaction)
             sent.update(parcel.kinds)
             sent[None] += len(parcel) - parcel.kinds.total()
-            if advance is not None:
-                advance(len(parcel))
+            if on_progress is not None:
+                on_progress(before + sent.total())
     return sent
 
 

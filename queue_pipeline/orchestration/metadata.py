@@ -1,4 +1,4 @@
-"""What people look at: the figures of runs and queues as Dagster metadata; numbers plot themselves in the UI."""
+"""What people look at: the figures of runs and queues as Dagster metadata; the UI plots every number."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.spark.internals.parts import missing_parts
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, absolute
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
+from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.status import QueueStatus
+from queue_pipeline.transport.words import count_of
 
 LONGEST_ERROR = 300
 FEW_IDS = 5
@@ -45,59 +48,92 @@ def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
     }
 
 
-def of_run(figures: RunFigures, reason: str, error_queue: str) -> dict[str, Any]:
-    """The figures of a run."""
-    values: dict[str, Any] = {
-        "messages_in": figures.messages,
-        "messages_out": figures.sent,
-        "messages_without_outcome": figures.without_outcome,
-        "messages_failed": figures.failed,
-        "messages_retried_later": figures.delayed,
-        "failed_attempts": figures.failed_attempts,
-        "messages_expired": figures.expired,
-        "table_rows": figures.table_rows,
-        "batches": figures.batches,
-        "attempts": figures.attempts,
-        "bytes_in": figures.bytes,
-        "messages_per_second": round(figures.messages_per_second, 1),
-        "busy_s": round(figures.busy_seconds, 3),
-        "read_s": round(figures.read_seconds, 3),
-        "transform_s": round(figures.transform_seconds, 3),
-        "complete_s": round(figures.complete_seconds, 3),
-        "ended_because": reason,
-    }
-    if (latency := figures.latency) is not None:
+def of_run(recent: RunFigures, retry: str, whole: RunFigures | None = None, ended_because: str = "") -> dict[str, Any]:
+    """What a run did since its last report; at its end also the sums of the `whole` run. `retry` is a command.
+
+    The UI sorts plots by name, and these are named so that what matters comes first; glossary.py explains each.
+    """
+    values: dict[str, Any] = {"handled_messages_per_s": round(recent.messages_per_second, 1)}
+    if (latency := recent.latency) is not None:
         values["latency_p50_s"] = round(latency.p50, 3)
         values["latency_p95_s"] = round(latency.p95, 3)
         values["latency_max_s"] = round(latency.longest, 3)
-    if figures.slowest:
-        values["slowest"] = _table({"id": one, "seconds": round(seconds, 3)} for one, seconds in figures.slowest)
-    if figures.failures:
-        values["failed"] = _table(
+    values |= {
+        "messages_in": recent.messages,
+        "messages_out": recent.sent,
+        "messages_to_error_queue": recent.failed,
+        "messages_to_retry_later": recent.delayed,
+        "messages_unread_expired": recent.expired,
+        "messages_without_outcome": recent.without_outcome,
+    }
+    shown = recent if whole is None else whole
+    if shown.failures:
+        values["failed_messages"] = _table(
             {
                 "id": one.message_id or one.id,
                 "type": one.message_type or "",
-                "error_type": one.error_type,
-                "error": one.error[:LONGEST_ERROR],
-                "retry": retry_command(error_queue, one.message_id or one.id),
+                "cause": f"{one.error_type}: {one.error}"[:LONGEST_ERROR],
+                "time": f"{one.failed_at:%Y-%m-%d %H:%M:%S} UTC",
             }
-            for one in figures.failures
+            for one in shown.failures
         )
+        values["retry_all"] = command_line(retry)
+    if shown.slowest:
+        values["slowest_messages"] = _table(
+            {"id": one, "latency_s": round(seconds, 3)} for one, seconds in shown.slowest
+        )
+    return values if whole is None else {**values, **_of_whole_run(whole, ended_because)}
+
+
+def _of_whole_run(figures: RunFigures, ended_because: str) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "run_ended_because": ended_because,
+        "run_messages_in": figures.messages,
+        "run_messages_out": figures.sent,
+        "run_messages_to_error_queue": figures.failed,
+        "run_batches": figures.batches,
+        "run_batches_by_executors": figures.batches_by_executors,
+        "run_highest_attempt": figures.attempts,
+        "run_failed_attempts": figures.failed_attempts,
+        "run_bytes_in": figures.bytes,
+        "run_table_rows": figures.table_rows,
+        "run_busy_s": round(figures.busy_seconds, 3),
+        "run_read_s": round(figures.read_seconds, 3),
+        "run_transform_s": round(figures.transform_seconds, 3),
+        "run_complete_s": round(figures.complete_seconds, 3),
+    }
     if missing := missing_parts():
         values["spark_parts_missing"] = len(missing)
         values["spark_parts_lost"] = _table({"part": part, "lost": lost} for part, lost in missing.items())
     return values
 
 
-def retry_command(error_queue: str, *which: str) -> str:
-    """What a person types to return messages to where they failed, once the reason is mended."""
-    queue = [] if error_queue == "error" else ["--error-queue", error_queue]
-    return shlex.join(["queue-pipeline", *queue, "errors", "retry", *which])
+def retry_all(transport: QueueTransport, pipeline: QueuePipeline) -> str:
+    """What a person types to return the failed messages of a pipeline, once the cause is fixed."""
+    queue = transport.resolve(pipeline.input_queue)
+    if is_nginn(queue):
+        return command(transport, "nginn", "retry", queue.canonical, "--all")
+    return command(transport, "errors", "retry", "--from", pipeline.input_queue, error_queue=pipeline.error_queue)
 
 
-def counted(count: int, more: str = "") -> str:
-    """So many messages, in words."""
-    return f"{count:,}{more} message{'' if count == 1 and not more else 's'}"
+def command(transport: QueueTransport, *words: str, error_queue: str = "error") -> str:
+    """A command line that works on the database of a pipeline wherever it is pasted.
+
+    Where the address of a server is kept stays a matter of the environment: no page shows it.
+    """
+    url, settings = absolute(transport.database.url), transport.settings
+    is_file = url.get_backend_name() == "sqlite"
+    database = shlex.quote(url.set(drivername="sqlite").render_as_string()) if is_file else f'"${ENVIRONMENT_VARIABLE}"'
+    options = {"--error-queue": None if error_queue == "error" else error_queue}
+    if settings is not None:
+        options |= {"--schema": settings.schema, "--catalog": settings.catalog}
+    given = [word for option, value in options.items() if value for word in (option, value)]
+    return f"queue-pipeline --database {database} {shlex.join([*given, *words])}"
+
+
+def command_line(line: str) -> dg.MarkdownMetadataValue:
+    """A command as the UI shows it: in one piece, with a button that copies it."""
+    return dg.MetadataValue.md(f"```\n{line}\n```")
 
 
 def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, str]]:
@@ -106,12 +142,12 @@ def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, 
         reason = f"{attempted.failure.error_type}: {attempted.failure.message[:LONGEST_ERROR]}"
         if attempted.step is Step.RETRY:
             claim = attempted.again[0]
-            what = f"{counted(claim.messages)} failed (attempt {claim.failures})"
+            what = f"{count_of(claim.messages, 'message')} failed (attempt {claim.failures})"
             yield logging.INFO, f"{what} and will be tried again at once: {reason}"
         elif attempted.step is Step.WAIT:
             yield logging.INFO, f"1 message failed and waits, uncounted, while others are tried: {reason}"
         elif attempted.step is Step.ISOLATE:
-            messages = counted(sum(claim.messages for claim in attempted.again))
+            messages = count_of(sum(claim.messages for claim in attempted.again), "message")
             died = "were in work when Spark or a part of it died"
             yield logging.WARNING, f"{messages} {died}, and are tried alone: {reason}"
         elif attempted.step is Step.SPLIT and attempted.again:
@@ -121,10 +157,11 @@ def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, 
             failed = [one for report in attempted.reports for one in report.failed]
             delayed = sum(report.delayed for report in attempted.reports)
             if delayed:
-                yield logging.WARNING, f"{counted(delayed)} failed and will be tried again later: {reason}"
+                yield logging.WARNING, f"{count_of(delayed, 'message')} failed and will be tried again later: {reason}"
             if failed:
                 ids = ", ".join(ids_of(failed[:FEW_IDS])) + (", …" if len(failed) > FEW_IDS else "")
-                yield logging.ERROR, f"{counted(len(failed))} moved to {pipeline.failed_in} ({ids}): {reason}"
+                messages = count_of(len(failed), "message")
+                yield logging.ERROR, f"{messages} moved to {pipeline.failed_in} ({ids}): {reason}"
     for report in attempted.reports:
         if attempted.failure is None:
             refused = [Refusal(one.message_id or one.id, one.error_type, one.error) for one in report.failed]
@@ -140,7 +177,7 @@ def sentence(report: BatchReport) -> str:
 
 def summary(figures: RunFigures, seconds: float) -> str:
     """Several batches in one line of the log."""
-    return f"{figures.batches:,} batches in {seconds:.0f} s: {_outcome(figures, figures.failed)}"
+    return f"{count_of(figures.batches, 'batch')} in {seconds:.0f} s: {_outcome(figures, figures.failed)}"
 
 
 def _outcome(figures: BatchReport | RunFigures, failed: int) -> str:
@@ -151,12 +188,12 @@ def _outcome(figures: BatchReport | RunFigures, failed: int) -> str:
             (failed, "failed"),
             (figures.delayed, "to be tried again later"),
             (figures.expired, "expired"),
-            (figures.table_rows, "table rows"),
+            (figures.table_rows, "table row" if figures.table_rows == 1 else "table rows"),
         )
         if count
     )
     return (
-        f"{figures.messages:,} messages in, {figures.sent:,} out{extra}; read {figures.read_seconds:.2f} s, "
+        f"{count_of(figures.messages, 'message')} in, {figures.sent:,} out{extra}; read {figures.read_seconds:.2f} s, "
         f"transform {figures.transform_seconds:.2f} s, complete {figures.complete_seconds:.2f} s"
     )
 
@@ -164,17 +201,16 @@ def _outcome(figures: BatchReport | RunFigures, failed: int) -> str:
 def of_queue(status: QueueStatus) -> dict[str, Any]:
     """The figures of a queue; what its tables do not tell is left out."""
     values: Mapping[str, Any] = {
-        "depth": status.pending,
-        "oldest_s": status.oldest_seconds if status.pending else 0.0,
-        "expired": status.expired,
-        "delayed": status.delayed,
-        "next_due_s": status.next_due_seconds,
-        "claims": status.claims,
-        "claimed": status.claimed,
-        "abandoned_claims": status.abandoned_claims,
-        "processed": status.processed,
-        "failed": status.failed,
-        "latency_ms": status.latency_milliseconds,
+        "age_of_oldest_s": status.oldest_seconds if status.pending else 0.0,
+        "depth_messages": status.pending,
+        "due_later_messages": status.delayed,
+        "due_next_s": status.next_due_seconds,
+        "expired_messages": status.expired,
+        "in_work_batches": status.claims,
+        "in_work_batches_abandoned": status.abandoned_claims,
+        "in_work_messages": status.claimed,
+        "latency_s": None if status.latency_milliseconds is None else status.latency_milliseconds / 1000,
+        "processed_messages": status.processed,
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -189,12 +225,12 @@ def queue_observation(
         return None
     values = of_queue(status)
     if status.failed is not None:
-        values["errors"] = status.failed
+        values["error_queue_messages"] = status.failed
     elif error_queue is not None:
         try:
-            values["errors"] = transport.status(error_queue)[0].pending
+            values["error_queue_messages"] = transport.status(error_queue)[0].pending
         except QueueNotFoundError:
-            values["errors"] = 0
+            values["error_queue_messages"] = 0
     return dg.AssetObservation(names.queue_key(queue), metadata=values)
 
 

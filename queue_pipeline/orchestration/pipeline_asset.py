@@ -10,7 +10,7 @@ import dagster as dg
 
 from queue_pipeline.orchestration import metadata, names
 from queue_pipeline.orchestration.pipeline_checks import report_checks
-from queue_pipeline.orchestration.run_log import RunLog
+from queue_pipeline.orchestration.run_log import Minute, RunLog
 from queue_pipeline.orchestration.run_process import end_soon
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.transport_resource import QueueTransportResource
@@ -28,6 +28,7 @@ from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.process_identity import this_process
+from queue_pipeline.transport.words import count_of
 
 ONE_PROCESS = (dg.in_process_executor.name, "execute_in_process_executor")
 """Executors that execute all steps in the process of the run: that of the jobs, and that of `execute_in_process`."""
@@ -92,7 +93,8 @@ def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
         if not claims:
             context.log.info(f"nothing to do: {pipeline.input_queue} is empty, or others took what there was")
             return
-        context.log.info(f"claimed {sum(claim.messages for claim in claims):,} messages in {len(claims)} batches")
+        messages = count_of(sum(claim.messages for claim in claims), "message")
+        context.log.info(f"claimed {messages} in {count_of(len(claims), 'batch')}")
         yield dg.Output([asdict(claim) for claim in claims])
 
     return dequeue
@@ -109,7 +111,7 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
         context: dg.OpExecutionContext, claims: list[Any], transport: QueueTransportResource, spark: SparkResource
     ) -> Iterator[dg.Output[None]]:
         database = _transport(transport, pipeline)
-        figures = RunFigures()
+        figures, retry = RunFigures(), metadata.retry_all(database, pipeline)
         run_spark = RunSpark(lambda: spark.spark_session, spark.properties)
         sessions = AttemptSessions(run_spark.session, pipeline.batch_seconds)
         transformer = SparkTransformer(pipeline, sessions)
@@ -136,7 +138,11 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
             # Of code that may be old, one batch is done: a file that every start writes must not stop all work.
             return f"{code.uncertain}, while this run loaded it" if code.uncertain and figures.batches else None
 
-        with _clear_errors(pipeline), contextlib.closing(run_spark), RunLog(pipeline, context.log.log) as log:
+        def report(minute: Minute) -> None:
+            values = metadata.of_run(minute.figures, retry)
+            context.log_event(dg.AssetObservation(names.pipeline_key(pipeline), minute.sentence, metadata=values))
+
+        with _clear_errors(pipeline), contextlib.closing(run_spark), RunLog(pipeline, context.log.log, report) as log:
             figures.start()
             held = _held(context, pipeline, database, [Claim(**claim) for claim in claims])
             owner = names.owner(context.run_id)
@@ -154,19 +160,17 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
                 code_change=code_change,
             )
             ended = drain.run(held)
-            done = f"done: {ended.reason}; {figures.messages:,} messages in {figures.batches} batches"
+            messages = count_of(figures.messages, "message")
+            done = f"done: {ended.reason}; {messages} in {count_of(figures.batches, 'batch')}"
             log.close(done if ended.failure is None else None)
             metadata.observe_queues(context, database, pipeline)
             report_checks(context, database, pipeline, figures.expired)
+        values = metadata.of_run(log.figures, retry, figures, ended.reason)
         if ended.failure is not None:
-            context.log_event(
-                dg.AssetObservation(
-                    names.pipeline_key(pipeline), metadata=metadata.of_run(figures, ended.reason, pipeline.error_queue)
-                )
-            )
+            context.log_event(dg.AssetObservation(names.pipeline_key(pipeline), metadata=values))
             raise _failure(pipeline, ended, ended.failure) from ended.failure
         if figures.batches:
-            yield dg.Output(None, metadata=metadata.of_run(figures, ended.reason, pipeline.error_queue))
+            yield dg.Output(None, metadata=values)
 
     return process
 

@@ -14,6 +14,7 @@ from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import FailedMessage
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.words import count_of
 
 ERRORS, AGE, EXPIRED = "error_queue_empty", "oldest_message", "nothing_expired"
 DESCRIPTIONS = {
@@ -107,18 +108,20 @@ def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> Check
     recent = transport.failed.list(queue, limit=MOST_LOOKED_AT, after=max(BEFORE_ALL, last - MOST_LOOKED_AT))
     own = [one for one in recent if one.failed_queue in (None, here.canonical, pipeline.input_queue)]
     if not own:
-        return CheckOutcome(ERRORS, True, f"nothing of {pipeline.input_queue} is in {queue}", {"failed": 0})
+        return CheckOutcome(
+            ERRORS, True, f"nothing of {pipeline.input_queue} is in {queue}", {"error_queue_messages": 0}
+        )
     # More rows than were looked at may hold more of them.
-    many = metadata.counted(len(own), " or more" if len(recent) < transport.peek(queue, MOST_LOOKED_AT + 1) else "")
-    every = metadata.retry_command(queue, "--from", pipeline.input_queue)
+    many = count_of(len(own), "message", " or more" if len(recent) < transport.peek(queue, MOST_LOOKED_AT + 1) else "")
+    every = metadata.retry_all(transport, pipeline)
     return CheckOutcome(
         ERRORS,
         False,
-        f"{many} of {pipeline.input_queue} failed and wait in {queue}; mend what they failed of, then: {every}",
+        f"{many} of {pipeline.input_queue} failed and wait in {queue}; fix the cause, then run: {every}",
         {
-            "failed": len(own),
-            "retry_all": dg.MetadataValue.md(f"`{every}`"),
-            "last_failures": _table(queue, own[-MOST_SHOWN:][::-1]),
+            "error_queue_messages": len(own),
+            "retry_all": metadata.command_line(every),
+            "failed_messages": _table(own[-MOST_SHOWN:][::-1]),
         },
     )
 
@@ -128,21 +131,21 @@ def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> Chec
     queue = transport.resolve(pipeline.input_queue)
     found = transport.nginn.failed(queue, limit=MOST_LOOKED_AT)
     if not found:
-        return CheckOutcome(ERRORS, True, f"nothing in {queue} has failed", {"failed": 0})
-    many = metadata.counted(len(found), " or more" if len(found) == MOST_LOOKED_AT else "")
-    every = f"queue-pipeline nginn retry {queue} --all"
+        return CheckOutcome(ERRORS, True, f"nothing in {queue} has failed", {"error_queue_messages": 0})
+    many = count_of(len(found), "message", " or more" if len(found) == MOST_LOOKED_AT else "")
+    every = metadata.retry_all(transport, pipeline)
     rows = [
-        dg.TableRecord({"id": one.id, "label": one.label or "", "error": (one.error or "")[: metadata.LONGEST_ERROR]})
+        dg.TableRecord({"id": one.id, "type": one.label or "", "cause": (one.error or "")[: metadata.LONGEST_ERROR]})
         for one in found[-MOST_SHOWN:][::-1]
     ]
     return CheckOutcome(
         ERRORS,
         False,
-        f"{many} of {queue} failed and wait there; mend what they failed of, then: {every}",
+        f"{many} of {queue} failed and wait there; fix the cause, then run: {every}",
         {
-            "failed": len(found),
-            "retry_all": dg.MetadataValue.md(f"`{every}`"),
-            "last_failures": dg.MetadataValue.table(rows),
+            "error_queue_messages": len(found),
+            "retry_all": metadata.command_line(every),
+            "failed_messages": dg.MetadataValue.table(rows),
         },
     )
 
@@ -150,7 +153,11 @@ def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> Chec
 def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOutcome:
     (status,) = transport.status(pipeline.input_queue)
     age, limit = status.oldest_seconds if status.pending else None, pipeline.oldest_message_seconds
-    values: dict[str, Any] = {"depth": status.pending, "oldest_s": round(age or 0.0, 3), "threshold_s": limit}
+    values: dict[str, Any] = {
+        "age_of_oldest_s": round(age or 0.0, 3),
+        "age_limit_s": limit,
+        "depth_messages": status.pending,
+    }
     failing = transport.failures.list().get(transport.resolve(pipeline.input_queue).canonical)
     step = "see whether the sensor peek_queues is on, the pipeline paused, or its runs fail"
     if failing is not None:
@@ -158,7 +165,7 @@ def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOut
         since = f"{failing.since_seconds:,.0f} s"
         step = f"the last {failing.failures:,} attempts failed, since {since}: {failing.last_error}"
         if status.abandoned_claims and failing.since_seconds > limit:
-            waits = f"{metadata.counted(status.claimed or 0)} of {pipeline.input_queue} wait in released batches"
+            waits = f"{count_of(status.claimed or 0, 'message')} of {pipeline.input_queue} wait in released batches"
             return CheckOutcome(AGE, False, f"{waits}; {step}", values)
     if not status.pending:
         return CheckOutcome(AGE, True, f"{pipeline.input_queue} is empty", values)
@@ -166,7 +173,7 @@ def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOut
         return CheckOutcome(
             AGE, True, f"the messages of {pipeline.input_queue} do not tell when they were sent", values
         )
-    told = f"the oldest of {metadata.counted(status.pending)} in {pipeline.input_queue} has waited for {age:,.0f} s"
+    told = f"the oldest of {count_of(status.pending, 'message')} in {pipeline.input_queue} has waited for {age:,.0f} s"
     if age <= limit:
         return CheckOutcome(AGE, True, told, values)
     return CheckOutcome(AGE, False, f"{told}, more than {limit:g}; {step}", values)
@@ -174,28 +181,27 @@ def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOut
 
 def _expired(transport: QueueTransport, pipeline: QueuePipeline, dropped: int) -> CheckOutcome:
     (status,) = transport.status(pipeline.input_queue)
-    values = {"expired": status.expired, "dropped_by_this_run": dropped}
+    values = {"expired_messages": status.expired, "expired_messages_dropped_by_run": dropped}
     if not status.expired and not dropped:
         return CheckOutcome(EXPIRED, True, f"nothing expired in {pipeline.input_queue}", values)
     return CheckOutcome(
         EXPIRED,
         False,
-        f"{metadata.counted(status.expired + dropped)} of {pipeline.input_queue} expired before anybody took them; "
+        f"{count_of(status.expired + dropped, 'message')} of {pipeline.input_queue} expired before anybody took them; "
         "let the pipeline run more often, or its senders give them longer to live",
         values,
     )
 
 
-def _table(queue: str, messages: Sequence[FailedMessage]) -> dg.TableMetadataValue:
+def _table(messages: Sequence[FailedMessage]) -> dg.TableMetadataValue:
     return dg.MetadataValue.table(
         [
             dg.TableRecord(
                 {
                     "id": one.message_id,
                     "type": one.message_type or "",
-                    "error": _told(one)[: metadata.LONGEST_ERROR],
-                    "retry": metadata.retry_command(queue, one.message_id),
-                    "when": f"{one.time_of_failure:%Y-%m-%d %H:%M:%S} UTC" if one.time_of_failure else "",
+                    "cause": _told(one)[: metadata.LONGEST_ERROR],
+                    "time": f"{one.time_of_failure:%Y-%m-%d %H:%M:%S} UTC" if one.time_of_failure else "",
                 }
             )
             for one in messages

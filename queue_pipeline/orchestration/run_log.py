@@ -1,24 +1,27 @@
-"""The log of a run: a line per minute about its batches, and lines about failures, written beside the batches.
+"""What a run says while it works: a report per minute, which plots show, and lines about failures.
 
-Dagster keeps each line as a row, and its storage may be locked or away: batches neither fill it nor wait for it.
+Dagster keeps each as rows, and its storage may be locked or away: batches neither fill it nor wait for it.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline.processing.run.run_metrics import RunFigures
+from queue_pipeline.transport.words import count_of
 
-SUMMARY_SECONDS = 60.0
+REPORT_SECONDS = 60.0
 MOST_FAILURE_LINES = 20
-"""Between two summaries; further ones are counted."""
+"""Between two reports; further ones are counted."""
 END_SECONDS = 15.0
 """How long the end of a run waits for a storage that does not take its last lines."""
 TERMINATED_SECONDS = 2.0
@@ -27,24 +30,41 @@ LogLine = tuple[int, str]
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What happened in a run since the report before, and a sentence about it."""
+
+    figures: RunFigures
+    sentence: str
+
+
 class RunSummary:
-    """What happened in a run since the last line about it; bounded, however long that is."""
+    """What happened in a run since the last report about it; bounded, however long that is."""
 
     _since: float
     _figures: RunFigures
-    _last: BatchReport | None
     _failures: list[LogLine]
     _failure_lines: int
     _left_out: int
+    _in_line: int
 
     def __init__(self, pipeline: QueuePipeline, now: float) -> None:
         self._pipeline = pipeline
-        # The first batch gets a line at once: it shows that the run works.
-        self._due = now
+        self._last: BatchReport | None = None
+        self._is_silent = True
         self._begin(now)
 
-    def add(self, attempted: Attempted) -> None:
+    @property
+    def figures(self) -> RunFigures:
+        """The sums since the last report."""
+        return self._figures
+
+    def add(self, attempted: Attempted, now: float) -> None:
         """Count an attempt, and keep the lines about what failed in it."""
+        is_untouched = not (self._figures.batches or self._figures.failed_attempts)
+        if attempted.reports and is_untouched and now >= self._due:
+            # The run waited for messages: that time is no part of the throughput.
+            self._begin(now, attempted.reports[0].seconds)
         self._figures.add(attempted)
         self._last = attempted.reports[-1] if attempted.reports else self._last
         lines = list(metadata.lines(self._pipeline, attempted))
@@ -56,34 +76,42 @@ class RunSummary:
     @property
     def due(self) -> float | None:
         """When something is to be written; None while nothing happened."""
-        if self._failures:
+        if self._failures or (self._figures.batches and self._is_silent):
             return 0.0
         return self._due if self._figures.batches or self._left_out else None
 
-    def take(self, now: float, *, at_once: bool = False) -> list[LogLine]:
-        """The lines that are due, or all of them."""
+    def take(self, now: float, *, at_once: bool = False) -> tuple[list[LogLine], Minute | None]:
+        """The lines that are due, or all of them, and the report of a minute that is over."""
         lines, self._failures = self._failures, []
-        if not at_once and now < self._due:
-            return lines
-        if self._left_out:
-            left_out = f"{self._left_out:,} further lines about failures in this time are left out"
+        is_over = now >= self._due
+        if self._left_out and (is_over or at_once):
+            left_out = f"{count_of(self._left_out, 'further line')} about failures left out in this time"
             lines.append((logging.WARNING, left_out))
-        if self._figures.batches == 1 and self._last is not None:
-            lines.append((logging.INFO, metadata.sentence(self._last)))
-        elif self._figures.batches:
-            lines.append((logging.INFO, metadata.summary(self._figures, now - self._since)))
-        if lines or at_once:
-            self._due = now + SUMMARY_SECONDS
-            self._begin(now)
-        return lines
+            self._left_out = 0
+        if at_once or not is_over:
+            # The first batch gets a line at once: it shows that the run works.
+            if self._figures.batches > self._in_line and (self._is_silent or at_once):
+                lines.append((logging.INFO, self._sentence(now)))
+                self._in_line, self._is_silent = self._figures.batches, False
+            return lines, None
+        minute = Minute(self._figures, self._sentence(now)) if self._figures.batches else None
+        self._begin(now)
+        return lines, minute
 
-    def _begin(self, now: float) -> None:
-        self._since = now
+    def _sentence(self, now: float) -> str:
+        if self._figures.batches == 1 and self._last is not None:
+            return metadata.sentence(self._last)
+        return metadata.summary(self._figures, now - self._since)
+
+    def _begin(self, now: float, seconds_ago: float = 0.0) -> None:
+        self._since = now - seconds_ago
+        self._due = now + REPORT_SECONDS
         self._figures = RunFigures()
-        self._last = None
+        self._figures.start(seconds_ago)
         self._failures = []
         self._failure_lines = 0
         self._left_out = 0
+        self._in_line = 0
 
 
 class RunLog:
@@ -93,11 +121,13 @@ class RunLog:
         self,
         pipeline: QueuePipeline,
         write: Callable[[int, str], object],
+        report: Callable[[Minute], object],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`write` takes a level and a line; what it raises is no failure of the run."""
+        """`write` takes a level and a line, `report` a minute; what they raise is no failure of the run."""
         self._name = pipeline.name
         self._write = write
+        self._report = report
         self._clock = clock
         self._summary = RunSummary(pipeline, clock())
         self._changed = threading.Condition()
@@ -109,8 +139,14 @@ class RunLog:
     def add(self, attempted: Attempted) -> None:
         """Note an attempt; nothing is written by the caller."""
         with self._changed:
-            self._summary.add(attempted)
+            self._summary.add(attempted, self._clock())
             self._changed.notify()
+
+    @property
+    def figures(self) -> RunFigures:
+        """The sums since the last report: what the end of a run reports."""
+        with self._changed:
+            return self._summary.figures
 
     def __enter__(self) -> RunLog:
         return self
@@ -137,11 +173,13 @@ class RunLog:
                 while not self._is_closing and not self._is_due():
                     self._changed.wait(self._seconds())
                 is_closing = self._is_closing
-                lines = self._summary.take(self._clock(), at_once=is_closing)
+                lines, minute = self._summary.take(self._clock(), at_once=is_closing)
                 if is_closing and self._last_line is not None:
                     lines.append((logging.INFO, self._last_line))
             for level, line in lines:
-                self._store(level, line)
+                self._store(functools.partial(self._write, level, line), line)
+            if minute is not None:
+                self._store(functools.partial(self._report, minute), minute.sentence)
             if is_closing:
                 return
 
@@ -152,8 +190,8 @@ class RunLog:
         """Until something is to be written; None if an attempt has to come first."""
         return None if self._summary.due is None else max(0.0, self._summary.due - self._clock())
 
-    def _store(self, level: int, line: str) -> None:
+    def _store(self, write: Callable[[], object], line: str) -> None:
         try:
-            self._write(level, line)
+            write()
         except Exception as error:
             logger.warning("pipeline %s: a line could not be stored (%s): %s", self._name, error, line)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
@@ -18,8 +20,13 @@ class Purger:
         self._database = database
         self._nginn = nginn
 
-    def purge(self, queue: QueueTable, batch: int = DEFAULT_PURGE_BATCH) -> int:
-        """Delete until a batch comes back short; each batch is a transaction of its own."""
+    def purge(
+        self,
+        queue: QueueTable,
+        batch: int = DEFAULT_PURGE_BATCH,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> int:
+        """Delete until a batch comes back short; each batch is a transaction, and progress is reported after each."""
         if batch < 1:
             raise ConfigurationError(f"queue {queue}: a purge batch of {batch}; ask for at least one")
         command = self._database.dialect.statement("nservicebus/queue.purge", queue=queue)
@@ -30,5 +37,7 @@ class Purger:
             else:
                 deleted = self._database.run(lambda own: own.count(command, limit=batch))
             total += deleted
+            if on_progress is not None:
+                on_progress(total)
             if deleted < batch:
                 return total

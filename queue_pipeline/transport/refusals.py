@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from queue_pipeline.transport.words import count_of
+
 FEW = 3
 LONGEST_REASON = 300
 
@@ -25,4 +27,4 @@ def few_of_each(refusals: Iterable[Refusal]) -> Iterator[str]:
     for cause, found in causes.items():
         examples = "; ".join(f"{one.id}: {one.reason[:LONGEST_REASON]}" for one in found[:FEW])
         more = f"; and {len(found) - FEW:,} more" if len(found) > FEW else ""
-        yield f"{len(found):,} message{'s' if len(found) > 1 else ''}, {cause}: {examples}{more}"
+        yield f"{count_of(len(found), 'message')}, {cause}: {examples}{more}"

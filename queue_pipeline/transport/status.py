@@ -11,7 +11,7 @@ from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError
+from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, TableNotFoundError
 from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.queues import CLAIMS_TABLE, DELAYED_SUFFIX, AddressBook, QueueTable
@@ -70,6 +70,18 @@ class StatusReader:
         if is_nginn(queue):
             return self._in_place(queue, most_counted)
         return self._database.run(lambda own: self._read(own, queue, most_counted), write=False)
+
+    def issued(self, queue: QueueTable) -> int | None:
+        """The last number that a queue gave to a message, which counts arrivals; None where that is not known."""
+        if is_nginn(queue):
+            return None
+        command = self._database.dialect.statement("nservicebus/queue.issued", queue=queue)
+        try:
+            found = self._database.run(lambda own: own.rows(command), write=False)
+        except (QueueNotFoundError, TableNotFoundError):
+            # A SQLite database in which no table counts.
+            return None
+        return None if not found or found[0][0] is None else int(found[0][0])
 
     def _read(self, transaction: Transaction, queue: QueueTable, most: int) -> QueueStatus:
         dialect = self._database.dialect

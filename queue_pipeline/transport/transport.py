@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from queue_pipeline.transport.address import QueueAddress
@@ -288,9 +288,15 @@ class QueueTransport:
         reader = StatusReader(self.database, self.book, self.nginn)
         return [reader.status(self.resolve(queue)) for queue in queues or reader.queues()]
 
-    def purge(self, queue: Queue, batch: int = DEFAULT_PURGE_BATCH) -> int:
+    def issued(self, queue: Queue) -> int | None:
+        """The last number that a queue gave to a message, which counts arrivals; None where that is not known."""
+        return StatusReader(self.database, self.book, self.nginn).issued(self.resolve(queue))
+
+    def purge(
+        self, queue: Queue, batch: int = DEFAULT_PURGE_BATCH, on_progress: Callable[[int], object] | None = None
+    ) -> int:
         """Delete expired messages; returns how many."""
-        return Purger(self.database, self.nginn).purge(self.resolve(queue), batch)
+        return Purger(self.database, self.nginn).purge(self.resolve(queue), batch, on_progress)
 
     def audit_indexes(self, *queues: Queue) -> list[Finding]:
         """What is missing, outdated or bloated on the given queues, or on every queue in the default schema."""

@@ -41,9 +41,9 @@ def test_messages_of_another_process_come_out_once(shop: Shop, dagster: Dagster,
         assert run.job == "orders_pipeline"
         assert run.tags["dagster/sensor_name"] == PEEK_SENSOR
     figures = [one for one in dagster.materializations("orders") if one["run_id"] not in before]
-    assert sum(one["messages_in"] for one in figures) == 206
-    assert sum(one["messages_out"] for one in figures) == 400
-    assert sum(one["messages_failed"] for one in figures) == 6
+    assert sum(one["run_messages_in"] for one in figures) == 206
+    assert sum(one["run_messages_out"] for one in figures) == 400
+    assert sum(one["run_messages_to_error_queue"] for one in figures) == 6
 
 
 def test_messages_of_a_killed_run_are_processed_once_by_the_next(shop: Shop, dagster: Dagster, quiet: None) -> None:
@@ -106,7 +106,7 @@ def run_of(dagster: Dagster, holder: str | None) -> Run:
 def check_completed_by_another(dagster: Dagster, former: Run) -> None:
     # A run writes its materialization after its last batch.
     completed = eventually(
-        lambda: {one["run_id"] for one in dagster.materializations("orders") if one["messages_in"]}, seconds=60
+        lambda: {one["run_id"] for one in dagster.materializations("orders") if one["run_messages_in"]}, seconds=60
     )
     assert former.id not in completed
 

@@ -60,5 +60,5 @@ def test_what_is_retried_after_a_fix_is_processed_by_the_new_code(
     assert (queues.peek("orders"), queues.peek("error")) == (0, 0)
     eventually(lambda: dagster.run(old.id).status == "SUCCESS", seconds=60)
     assert len(runs_of_orders(dagster)) == 2
-    ended = {one["run_id"]: one["ended_because"] for one in dagster.materializations("orders")}
+    ended = {one["run_id"]: one["run_ended_because"] for one in dagster.materializations("orders")}
     assert ended == {old.id: "the code changed: edited_shop.countries"}

@@ -76,7 +76,7 @@ class CommandLine:
 
 def environment(**variables: str) -> Mapping[str, str]:
     """An environment in which nothing is configured but what is named here."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH") if name in os.environ}
     return {**kept, "PYTHONUNBUFFERED": "", **variables}
 
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 from queue_pipeline.cli.failures import say
 from queue_pipeline.cli.jsonl import read_lines
-from queue_pipeline.cli.output import count_of
+from queue_pipeline.cli.progress import Reached
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import OutgoingMessage
 from queue_pipeline.transport.transport import Queue, QueueTransport
+from queue_pipeline.transport.words import count_of
 
 CHUNK_MESSAGES = 5_000
 CHUNK_BYTES = 16 * 1024 * 1024
 _NAMED_LINES = 5
 _SPOOL_IN_MEMORY = 4 * 1024 * 1024
-
-Advance = Callable[[int], object]
 
 
 class BadLinesError(InvalidMessageError):
@@ -33,7 +31,7 @@ def send_all(
     transport: QueueTransport,
     queue: Queue,
     messages: Iterable[OutgoingMessage],
-    advance: Advance | None = None,
+    on_progress: Reached | None = None,
 ) -> int:
     """Send in one transaction: a failure at any point leaves nothing behind. Returns how many were sent."""
     table = transport.resolve(queue)
@@ -41,8 +39,8 @@ def send_all(
     with transport.transaction() as transaction:
         for chunk in chunks(messages):
             sent += transport.send(table, chunk, transaction)
-            if advance is not None:
-                advance(len(chunk))
+            if on_progress is not None:
+                on_progress(sent)
     return sent
 
 
@@ -109,18 +107,3 @@ def good_messages(file: IO[bytes], name: str, *, skip_bad: bool) -> Iterator[Out
             yield line.content.message()
         elif not skip_bad:
             raise BadLinesError(f"{name}, line {line.number}: {line.reason}; nothing was sent")
-
-
-@contextlib.contextmanager
-def progress(total: int, *, quiet: bool) -> Iterator[Advance | None]:
-    """A progress bar on stderr, where a person sees it."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("sending"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda number: bar.advance(task, number)

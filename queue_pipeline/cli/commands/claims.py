@@ -7,11 +7,12 @@ from dataclasses import asdict
 
 import click
 
-from queue_pipeline.cli.output import count_of, duration, shortened, size_of, write_json, write_lines, write_table
+from queue_pipeline.cli.output import duration, shortened, size_of, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import ClaimAttempt, Queue
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport.claims.claim import Claim, ClaimStatus
 from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.words import count_of
 
 
 class ClaimNotFoundError(QueuePipelineError):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -20,14 +19,16 @@ from queue_pipeline.cli.commands.failed_output import (
     write_takers,
     write_whole,
 )
-from queue_pipeline.cli.output import count_of, write_json, write_lines
+from queue_pipeline.cli.output import write_json, write_lines
 from queue_pipeline.cli.parameters import POSITIVE, Queue, Text
+from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import Selection
-from queue_pipeline.transport.failed.failed_messages import DEFAULT_BATCH, Progress
+from queue_pipeline.transport.failed.failed_messages import DEFAULT_BATCH
 from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline.transport.words import count_of
 
 STAYED = 1
 """The exit code when some of the chosen messages could not go back."""
@@ -160,7 +161,7 @@ def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) 
     session, selection = context.ensure_object(Session), _selection("retry", chosen)
     with session.transport() as transport:
         queue, last = _look(session, transport, selection)
-        with _progress(session, "retrying", lambda: transport.failed.count(queue, selection, last)) as on_progress:
+        with progress(session, "retrying", lambda: transport.failed.count(queue, selection, last)) as on_progress:
             result = transport.failed.retry(queue, selection, to, batch, on_progress, last)
         takers = transport.slots.at_work_on(result.queues)
     if session.json:
@@ -200,9 +201,7 @@ def discard(session: Session, /, yes: bool, batch: int, **chosen: Any) -> None:
     with session.transport() as transport:
         queue, last = _look(session, transport, selection)
         if yes or _is_meant(transport.failed.count(queue, selection, last), queue):
-            with _progress(
-                session, "discarding", lambda: transport.failed.count(queue, selection, last)
-            ) as on_progress:
+            with progress(session, "discarding", lambda: transport.failed.count(queue, selection, last)) as on_progress:
                 discarded = transport.failed.discard(queue, selection, batch, on_progress, last)
     if session.json:
         write_json({"error_queue": queue.canonical, "discarded": discarded})
@@ -242,19 +241,3 @@ def _is_interactive() -> bool:
 def _is_meant(number: int, queue: QueueTable) -> bool:
     words = f"discard {count_of(number, 'message')} of {queue} for good?"
     return number > 0 and click.confirm(words, err=True)
-
-
-@contextlib.contextmanager
-def _progress(session: Session, words: str, total: Callable[[], int]) -> Iterator[Progress | None]:
-    """A progress bar on stderr, where a person sees it; only there the messages are counted first."""
-    if session.json or sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as ProgressBar
-
-    columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total())
-        yield lambda done: bar.update(task, completed=done)

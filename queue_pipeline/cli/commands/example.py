@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 
 import click
 
-from queue_pipeline.cli.commands.bulk import progress
-from queue_pipeline.cli.output import count_of, write_json, write_lines, write_table
+from queue_pipeline.cli.output import write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE
+from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.example import shop
 from queue_pipeline.example.orders import random_seed
 from queue_pipeline.example.samples import samples
+from queue_pipeline.transport.words import count_of
 
 DEFAULT_COUNT = 2_000
 DEFAULT_BAD = 0.01
@@ -68,10 +70,10 @@ def install(session: Session) -> None:
 def send(session: Session, count: int, bad: float, seed: int | None, rate: float | None) -> None:
     """Send sample orders to the queue orders."""
     chosen = random_seed() if seed is None else seed
-    few = count < MANY and rate is None
-    with session.transport() as transport, progress(count, quiet=session.json or few) as advance:
+    bar = nullcontext() if count < MANY and rate is None else progress(session, "sending", count)
+    with session.transport() as transport, bar as on_progress:
         table = transport.resolve(shop.ORDERS)
-        sent = shop.send(transport, samples(count, bad=bad, seed=chosen), rate=rate, advance=advance)
+        sent = shop.send(transport, samples(count, bad=bad, seed=chosen), rate=rate, on_progress=on_progress)
     kinds = Counter({kind: number for kind, number in sent.items() if kind is not None})
     if session.json:
         write_json({"queue": table.canonical, "sent": sent.total(), "seed": chosen, "bad": dict(kinds)})

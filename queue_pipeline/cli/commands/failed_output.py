@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from queue_pipeline.cli.failures import PROGRAM
-from queue_pipeline.cli.output import count_of, duration, shortened, write_lines, write_table
+from queue_pipeline.cli.output import duration, shortened, write_lines, write_table
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session
 from queue_pipeline.transport import headers as wire
@@ -17,6 +17,7 @@ from queue_pipeline.transport.failed.failed_message import FailedMessage, bare_n
 from queue_pipeline.transport.failed.failed_messages import Groups
 from queue_pipeline.transport.failed.returns import Retried
 from queue_pipeline.transport.operations.slots import SlotHolder
+from queue_pipeline.transport.words import count_of
 
 MOST_GROUPS = 10
 _PLAIN_ID = re.compile(r"\w[\w.:-]*")

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from queue_pipeline.cli.failures import redact
-from queue_pipeline.cli.output import count_of, write_json, write_lines
+from queue_pipeline.cli.output import write_json, write_lines
 from queue_pipeline.cli.parameters import Seconds, Text, any_queues_argument
 from queue_pipeline.cli.session import Session, shared_options
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.queue_health import HealthFinding, Limits, QueuesSeen, Watched, every_queue
 from queue_pipeline.transport.operations.queue_health import look as look_at_queues
+from queue_pipeline.transport.words import count_of
 
 if TYPE_CHECKING:
     from queue_pipeline.orchestration.storage.instance_health import InstanceSeen

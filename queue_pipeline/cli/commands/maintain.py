@@ -7,12 +7,16 @@ import time
 
 import click
 
-from queue_pipeline.cli.output import count_of, flush, write, write_heading, write_json, write_lines, write_table
+from queue_pipeline.cli.output import flush, write, write_heading, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE, any_queues_argument, queues_argument
+from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.layouts.nservicebus.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH
+from queue_pipeline.transport.queues import QueueTable
+from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline.transport.words import count_of
 
 FOUND = 1
 
@@ -33,7 +37,10 @@ def purge(session: Session, queues: tuple[str, ...], batch: int) -> None:
     """Delete the expired messages of queues; all others stay."""
     with session.transport() as transport:
         tables = [transport.resolve(queue) for queue in queues]
-        counts = [(table.canonical, transport.purge(table, batch)) for table in tables]
+        counts = []
+        for table in tables:
+            with progress(session, f"purging {table}") as on_progress:
+                counts.append((table.canonical, transport.purge(table, batch, on_progress)))
     _write_counts(session, "deleted", counts)
 
 
@@ -58,7 +65,7 @@ def move_due(session: Session, queues: tuple[str, ...], batch: int, watch: bool)
     """
     with session.transport() as transport:
         tables = [transport.resolve(queue) for queue in queues]
-        counts = [(table.canonical, transport.delayed.move_due(table, batch)) for table in tables]
+        counts = [(table.canonical, _move_due(session, transport, table, batch)) for table in tables]
         if watch:
             for queue, count in counts:
                 _write_moved(session, queue, count)
@@ -97,6 +104,17 @@ def audit_indexes(context: click.Context, queues: tuple[str, ...]) -> None:
         write_lines(count_of(len(findings), "finding") if findings else "no findings")
     if findings:
         context.exit(FOUND)
+
+
+def _move_due(session: Session, transport: QueueTransport, table: QueueTable, batch: int) -> int:
+    """Move all that is due, one transaction per batch."""
+    total = 0
+    with progress(session, f"moving {table}") as on_progress:
+        while moved := transport.delayed.move_due(table, batch, once=True):
+            total += moved
+            if on_progress is not None:
+                on_progress(total)
+    return total
 
 
 def _watch(mover: DueMover) -> None:

@@ -8,11 +8,12 @@ import click
 from pydantic import ValidationError
 
 from queue_pipeline.cli.jsonl import MessageLine, reason
-from queue_pipeline.cli.output import count_of, write_json, write_lines
+from queue_pipeline.cli.output import write_json, write_lines
 from queue_pipeline.cli.parameters import TIME_TO_LIVE, Header, Text
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.event import Event
+from queue_pipeline.transport.words import count_of
 
 
 @click.command()

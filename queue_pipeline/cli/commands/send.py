@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import IO, Any
 
 import click
 from pydantic import ValidationError
 
-from queue_pipeline.cli.commands.bulk import check_lines, good_messages, progress, rewindable, send_all
+from queue_pipeline.cli.commands.bulk import check_lines, good_messages, rewindable, send_all
 from queue_pipeline.cli.jsonl import MessageLine, reason
-from queue_pipeline.cli.output import count_of, write_json, write_lines
+from queue_pipeline.cli.output import write_json, write_lines
 from queue_pipeline.cli.parameters import DELAY, POSITIVE, TIME_TO_LIVE, Header, Text, queue_argument
+from queue_pipeline.cli.progress import Reached, progress
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.example.orders import MESSAGE_TYPE, good_orders, order_body, random_seed
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.messages import OutgoingMessage
+from queue_pipeline.transport.words import count_of
 
 
 @click.command()
@@ -84,9 +87,9 @@ def _send_alike(session: Session, queue: str, body: bytes | None, count: int, fi
     made = _messages(body, fields)
     first = next(made)
     messages = itertools.chain([first], itertools.islice(made, count - 1))
-    with session.transport() as transport, progress(count, quiet=session.json or count == 1) as advance:
+    with session.transport() as transport, _bar(session, count) as on_progress:
         table = transport.resolve(queue)
-        sent = send_all(transport, table, messages, advance)
+        sent = send_all(transport, table, messages, on_progress)
     identity = first.headers[wire.MESSAGE_ID] if count == 1 else None
     if session.json:
         write_json({"queue": table.canonical, "sent": sent, **({"message_id": identity} if identity else {})})
@@ -99,14 +102,19 @@ def _send_file(session: Session, queue: str, file: IO[bytes], skip_bad: bool) ->
     name = "standard input" if getattr(file, "name", "<stdin>") == "<stdin>" else file.name
     with rewindable(file) as lines:
         good, bad = check_lines(lines, name, skip_bad=skip_bad)
-        with session.transport() as transport, progress(good, quiet=session.json) as advance:
+        with session.transport() as transport, _bar(session, good) as on_progress:
             table = transport.resolve(queue)
-            sent = send_all(transport, table, good_messages(lines, name, skip_bad=skip_bad), advance)
+            sent = send_all(transport, table, good_messages(lines, name, skip_bad=skip_bad), on_progress)
     if session.json:
         write_json({"queue": table.canonical, "sent": sent, "skipped": bad})
     else:
         skipped = f"; skipped {count_of(bad, 'bad line')}" if bad else ""
         write_lines(f"sent {count_of(sent, 'message')} to {table}{skipped}")
+
+
+def _bar(session: Session, count: int) -> AbstractContextManager[Reached | None]:
+    """A bar for more than one message."""
+    return progress(session, "sending", count) if count > 1 else nullcontext()
 
 
 def _messages(body: bytes | None, fields: dict[str, Any]) -> Iterator[OutgoingMessage]:

@@ -48,7 +48,7 @@ def observe_changes(
             continue
         if observation is None:
             continue
-        depth = str(observation.metadata["depth"].value)
+        depth = str(observation.metadata["depth_messages"].value)
         if depth != before or age >= UNCHANGED_SECONDS:
             known[queue] = (time.time(), depth)
             events.append(observation)

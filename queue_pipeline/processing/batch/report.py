@@ -50,6 +50,11 @@ class BatchReport:
     backend: str = "local"
     """Which backend computed it: this process (local), or Spark's executors."""
 
+    @property
+    def seconds(self) -> float:
+        """How long the batch was in work."""
+        return self.read_seconds + self.transform_seconds + self.complete_seconds
+
 
 def driver_report(
     batch: ClaimedBatch,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from queue_pipeline.processing.arrow import Table
@@ -32,6 +32,7 @@ class MessageFailure:
     error_type: str
     error: str
     message_id: str = ""
+    failed_at: datetime = field(default_factory=lambda: datetime.now(UTC), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def failed_copies(
         )
         errors.add(row["message_id"], NEVER_EXPIRES, copy.headers, row["body"])
         failed.append(
-            MessageFailure(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
+            MessageFailure(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"], now)
         )
     ready = [errors.ready(consumer.error_queue, False), later.ready(consumer.input_queue, True)]
     return FailedCopies([one for one in ready if one.ids], failed, len(later.ids))

@@ -32,6 +32,7 @@ class RunFigures:
     """Adds up the batches of a run; reports may come from several threads."""
 
     batches: int = 0
+    batches_by_executors: int = 0
     messages: int = 0
     bytes: int = 0
     sent: int = 0
@@ -52,11 +53,11 @@ class RunFigures:
     _last: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def start(self) -> None:
+    def start(self, seconds_ago: float = 0.0) -> None:
         """Start the clock of the throughput; the first batch that is taken does."""
         with self._lock:
             if self._first is None:
-                self._first = time.monotonic()
+                self._first = time.monotonic() - seconds_ago
 
     def add(self, attempted: Attempted) -> None:
         """Count an attempt, and the batches that ended with it."""
@@ -69,6 +70,7 @@ class RunFigures:
         """Count a batch that ended."""
         with self._lock:
             self.batches += 1
+            self.batches_by_executors += report.backend == "executors"
             self.delayed += report.delayed
             self.messages += report.messages
             self.bytes += report.bytes

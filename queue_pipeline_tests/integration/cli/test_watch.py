@@ -1,4 +1,4 @@
-"""`move-due --watch` as it is started: it goes on until somebody interrupts it."""
+"""`move-due --watch` and `status --watch` as they are started: they go on until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from queue_pipeline_tests.support.command_line import environment, program, star
 
 
 @contextmanager
-def watching(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [*program(), "move-due", *arguments, "--watch"]
+def watching(folder: Path, *arguments: str, name: str = "move-due") -> Iterator[subprocess.Popen[str]]:
+    command = [*program(), name, *arguments, "--watch"]
+    command += ["0.2"] if name == "status" else []
     with subprocess.Popen(
         command, cwd=folder, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -75,3 +76,34 @@ def test_a_reader_that_goes_away_ends_the_watch(folder: Path) -> None:
         process.stdout.close()
         start(folder, "send", "orders", "--count", 1, "--delay", 0)
         assert process.wait(timeout=60) == 141
+
+
+def test_status_is_a_json_document_per_line_with_messages_in_and_out_per_second(folder: Path) -> None:
+    with watching(folder, "orders", "--json", name="status") as process:
+        (first,) = json.loads(line(process))["queues"]
+        assert (first["queue"], first["pending"], first["in_per_second"]) == ("orders", 0, None)
+        start(folder, "send", "orders", "--count", 500)
+        assert rate(process, "in_per_second") > 0
+        assert start(folder, "receive", "orders", "--max", 500).returncode == 0
+        assert rate(process, "out_per_second") > 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+
+
+def rate(process: subprocess.Popen[str], name: str) -> float:
+    """The first rate above zero."""
+    while True:
+        (queue,) = json.loads(line(process))["queues"]
+        if queue[name]:
+            return float(queue[name])
+
+
+def test_status_without_a_terminal_is_a_table_again_and_again(folder: Path) -> None:
+    with watching(folder, "orders", name="status") as process:
+        for _ in range(2):
+            assert line(process).split() == [
+                "queue", "waiting", "in/s", "out/s", "oldest", "in", "work", "delayed", "failed", "failed", "attempts",
+            ]  # fmt: skip
+            line(process)
+            assert line(process).split()[:2] == ["orders", "0"]
+        assert interrupted(process) == (0, "")

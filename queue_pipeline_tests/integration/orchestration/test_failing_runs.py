@@ -68,10 +68,11 @@ def test_one_message_that_breaks_a_worker_is_found_told_and_retried(backend, que
     assert "test_failing_runs.check() in " in shown.headers[wire.EXCEPTION_STACK_TRACE].splitlines()[1]
 
     told = metadata_of(result)
-    assert (told["messages_in"].value, told["messages_failed"].value, told["messages_out"].value) == (12, 1, 11)
-    assert told["failed_attempts"].value >= 2
-    (record,) = told["failed"].records
-    assert record.data["retry"] == f"queue-pipeline errors retry {ids[5]}"
+    assert (told["messages_in"].value, told["messages_to_error_queue"].value, told["messages_out"].value) == (12, 1, 11)
+    assert told["run_failed_attempts"].value >= 2
+    (record,) = told["failed_messages"].records
+    assert (record.data["id"], record.data["cause"]) == (ids[5], "builtins.ValueError: five is not allowed")
+    assert told["retry_all"].value.splitlines()[1].endswith(" errors retry --from orders")
     checks = {one.check_name: one.passed for one in evaluations(result)}
     assert checks == {"error_queue_empty": False, "oldest_message": True, "nothing_expired": True}
 

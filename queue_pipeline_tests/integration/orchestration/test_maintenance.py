@@ -92,7 +92,9 @@ def test_every_queue_is_observed_on_demand(backend, queues, instance):
     queues.send("orders", new_message("x"))
     result = execute(backend, instance, "observe_queues")
     seen = {
-        event.asset_key.to_user_string(): event.asset_observation_data.asset_observation.metadata["depth"].value
+        event.asset_key.to_user_string(): event.asset_observation_data.asset_observation.metadata[
+            "depth_messages"
+        ].value
         for event in result.all_events
         if event.is_asset_observation
     }

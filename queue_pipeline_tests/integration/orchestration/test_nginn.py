@@ -78,13 +78,12 @@ def test_a_run_over_an_nginn_queue_materializes_and_its_queue_is_plotted(backend
         if event.event_type_value == "ASSET_OBSERVATION"
     }
     values = {name: value.value for name, value in observed["queues/sql/db/Orders"].items()}
-    assert {name: values[name] for name in ("depth", "processed", "failed", "errors")} == {
-        "depth": 0,
-        "processed": 3,
-        "failed": 1,
-        "errors": 1,
+    assert {name: values[name] for name in ("depth_messages", "processed_messages", "error_queue_messages")} == {
+        "depth_messages": 0,
+        "processed_messages": 3,
+        "error_queue_messages": 1,
     }
-    assert values["latency_ms"] > 0
+    assert values["latency_s"] > 0
 
 
 def failed_orders(nginn):
@@ -107,10 +106,10 @@ def test_the_check_names_failed_messages_and_the_command_that_makes_them_ready(n
     failure = failed_orders(nginn)
     (found,) = look(nginn, pipeline, [ERRORS])
     assert not found.passed
-    assert found.description.endswith(f"queue-pipeline nginn retry {QUEUE} --all")
-    assert [record.data["id"] for record in found.metadata["last_failures"].records] == [failure.id]
-    assert found.metadata["last_failures"].records[0].data["error"] == "no stock"
-    assert look(nginn, pipeline, [AGE])[0].metadata["depth"] == 2
+    assert found.description.endswith(f" nginn retry {QUEUE} --all")
+    assert [record.data["id"] for record in found.metadata["failed_messages"].records] == [failure.id]
+    assert found.metadata["failed_messages"].records[0].data["cause"] == "no stock"
+    assert look(nginn, pipeline, [AGE])[0].metadata["depth_messages"] == 2
 
 
 def test_the_jobs_over_failed_messages_retry_and_discard_them(backend, nginn, instance):

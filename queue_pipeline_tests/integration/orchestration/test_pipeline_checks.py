@@ -31,6 +31,15 @@ def only(transport, pipeline, name, **options):
     return found
 
 
+def pasteable(queues, words, options=""):
+    """A command with all that it needs: the database, and the schema if it is not the default one."""
+    url = queues.database.url
+    is_file = url.get_backend_name() == "sqlite"
+    database = f"sqlite:///{url.database}" if is_file else '"$QUEUE_PIPELINE_DATABASE"'
+    schema = f"--schema {queues.settings.schema} " if queues.settings.schema else ""
+    return f"queue-pipeline --database {database} {options}{schema}{words}"
+
+
 def test_an_empty_error_queue_passes(queues):
     found = only(queues, pipelines.declare(), ERRORS)
     assert (found.passed, found.description) == (True, "nothing of orders is in error")
@@ -41,12 +50,13 @@ def test_failures_are_listed_with_the_command_that_retries_each(queues):
     found = only(queues, pipelines.declare(), ERRORS)
     assert not found.passed
     assert "3 messages of orders failed and wait in error" in found.description
-    assert found.description.endswith("queue-pipeline errors retry --from orders")
-    assert found.metadata["failed"] == 3
-    records = [record.data for record in found.metadata["last_failures"].records]
+    command = pasteable(queues, "errors retry --from orders")
+    assert found.description.endswith(command)
+    assert found.metadata["retry_all"].value == f"```\n{command}\n```"
+    assert found.metadata["error_queue_messages"] == 3
+    records = [record.data for record in found.metadata["failed_messages"].records]
     assert [record["id"] for record in records] == ids[::-1]
-    assert records[0]["retry"] == f"queue-pipeline errors retry {ids[2]}"
-    assert (records[0]["type"], records[0]["error"]) == ("Shop.Order", "shop.Refused: no deliveries to XX")
+    assert (records[0]["type"], records[0]["cause"]) == ("Shop.Order", "shop.Refused: no deliveries to XX")
 
 
 def test_failures_of_other_queues_are_not_this_pipelines(queues):
@@ -56,10 +66,10 @@ def test_failures_of_other_queues_are_not_this_pipelines(queues):
 
 def test_an_error_queue_of_another_name_is_named_in_the_command(queues):
     queues.install(plain_queues=["poison"])
-    (identity,) = fail(queues, 1, error_queue="poison")
+    fail(queues, 1, error_queue="poison")
     found = only(queues, pipelines.declare(error_queue="poison"), ERRORS)
-    (record,) = found.metadata["last_failures"].records
-    assert record.data["retry"] == f"queue-pipeline --error-queue poison errors retry {identity}"
+    assert len(found.metadata["failed_messages"].records) == 1
+    assert found.description.endswith(pasteable(queues, "errors retry --from orders", "--error-queue poison "))
 
 
 @pytest.mark.parametrize(("seconds", "passed"), [(10, True), (1_000, False)])
@@ -69,7 +79,7 @@ def test_a_message_that_waits_for_long_warns(queues, seconds, passed):
     found = only(queues, pipelines.declare(oldest_message_seconds=500), AGE)
     assert found.passed is passed
     assert ("see whether the sensor peek_queues is on" in found.description) is not passed
-    assert found.metadata["depth"] == 1
+    assert found.metadata["depth_messages"] == 1
 
 
 def test_an_empty_queue_is_not_old(queues):
@@ -80,7 +90,7 @@ def test_messages_that_expired_unseen_warn(backend, queues):
     assert only(queues, pipelines.declare(), EXPIRED).passed
     queues.send("orders", new_message("1", time_to_be_received=timedelta(milliseconds=1)))
     eventually(lambda: not only(queues, pipelines.declare(), EXPIRED).passed)
-    assert only(queues, pipelines.declare(), EXPIRED).metadata["expired"] == 1
+    assert only(queues, pipelines.declare(), EXPIRED).metadata["expired_messages"] == 1
     dropped = only(queues, pipelines.declare(), EXPIRED, expired=4)
     assert "5 messages of orders expired before anybody took them" in dropped.description
 

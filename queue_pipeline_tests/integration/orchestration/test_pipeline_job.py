@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration import names, run_log
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.declaration.outcomes import each, fail, send
@@ -61,17 +61,18 @@ def test_a_run_drains_its_queue_and_materializes_with_its_figures(backend, queue
     assert event.asset_key == dg.AssetKey("orders")
     values = {name: value.value for name, value in event.metadata.items()}
     assert {
-        name: values[name] for name in ("messages_in", "messages_out", "messages_failed", "batches", "attempts")
+        name: values[name]
+        for name in ("messages_in", "messages_out", "messages_to_error_queue", "run_batches", "run_highest_attempt")
     } == {
         "messages_in": 11,
         "messages_out": 9,
-        "messages_failed": 2,
-        "batches": 3,
-        "attempts": 1,
+        "messages_to_error_queue": 2,
+        "run_batches": 3,
+        "run_highest_attempt": 1,
     }
-    assert values["ended_because"] == "the queue is empty"
+    assert values["run_ended_because"] == "the queue is empty"
     assert values["latency_max_s"] >= values["latency_p95_s"] >= values["latency_p50_s"] >= 0
-    assert {record.data["error_type"] for record in event.metadata["failed"].records} == {
+    assert {record.data["cause"].partition(":")[0] for record in event.metadata["failed_messages"].records} == {
         "TwoRefused",
         "MessageBodyUnreadable",
     }
@@ -82,8 +83,28 @@ def test_a_run_drains_its_queue_and_materializes_with_its_figures(backend, queue
         for event in result.all_events
         if event.is_asset_observation
     }
-    assert (observed["queues/orders"]["depth"], observed["queues/orders"]["errors"]) == (0, 2)
-    assert observed["queues/billing"]["depth"] == 9
+    assert (observed["queues/orders"]["depth_messages"], observed["queues/orders"]["error_queue_messages"]) == (0, 2)
+    assert observed["queues/billing"]["depth_messages"] == 9
+
+
+def test_a_run_reports_while_it_works_and_its_materialization_has_the_rest_and_the_sums(
+    backend, queues, warm, instance, monkeypatch
+):
+    monkeypatch.setattr(run_log, "REPORT_SECONDS", 0.0)
+    fill(queues, 9)
+    pipeline = pipelines.declare(transform=picky, body_schema="n int not null", batch_messages=3)
+    result = execute(pipeline, pipelines.resources(backend, warm), instance)
+    reports = [
+        event.asset_observation_data.asset_observation
+        for event in result.all_events
+        if event.is_asset_observation and event.asset_key == dg.AssetKey("orders")
+    ]
+    (last,) = (event.metadata for event in result.asset_materializations_for_node("orders.process_orders"))
+    assert reports
+    assert "messages in" in reports[0].description
+    assert "run_messages_in" not in reports[0].metadata
+    assert sum(one["messages_in"].value for one in [last, *(report.metadata for report in reports)]) == 9
+    assert last["run_messages_in"].value == 9
 
 
 def test_an_empty_queue_ends_the_run_without_a_result_and_without_spark(backend, queues, instance):
@@ -131,7 +152,7 @@ def test_wrong_columns_fail_the_run_by_name_and_release_the_batch(backend, queue
     again = execute(pipelines.declare(), pipelines.resources(backend, warm), instance)
     assert again.success
     (event,) = again.get_asset_materialization_events()
-    assert event.materialization.metadata["attempts"].value == 2
+    assert event.materialization.metadata["run_highest_attempt"].value == 2
     assert queues.peek("billing") == 3
 
 

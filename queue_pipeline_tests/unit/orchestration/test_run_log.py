@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from queue_pipeline.orchestration import run_log
-from queue_pipeline.orchestration.run_log import MOST_FAILURE_LINES, SUMMARY_SECONDS, RunLog, RunSummary
+from queue_pipeline.orchestration.run_log import MOST_FAILURE_LINES, REPORT_SECONDS, RunLog, RunSummary
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.recovery import Attempted
@@ -40,24 +40,29 @@ def batch(number=0, *, failed=0, without_outcome=0):
     )
 
 
-def test_an_hour_of_batches_is_a_line_a_minute():
-    summary, lines = RunSummary(declare(), 0.0), []
-    for second in range(3600):
+def test_an_hour_of_batches_is_one_line_and_a_report_per_minute():
+    summary, lines, reports = RunSummary(declare(), 0.0), [], []
+    for second in range(3601):
         for number in range(2):
-            summary.add(batch(second * 2 + number, without_outcome=number))
-        lines += summary.take(float(second))
-    assert len(lines) == 60
-    assert lines[0] == (
-        logging.INFO,
-        "2 batches in 0 s: 20 messages in, 40 out, 1 had no result; read 0.50 s, transform 1.00 s, complete 0.50 s",
-    )
-    assert lines[1][1].startswith("120 batches in 60 s: 1,200 messages in, 2,400 out, 60 had no result;")
+            summary.add(batch(second * 2 + number, without_outcome=number), float(second))
+        written, minute = summary.take(float(second))
+        lines += written
+        reports += [minute] if minute else []
+    assert lines == [
+        (
+            logging.INFO,
+            "2 batches in 0 s: 20 messages in, 40 out, 1 had no result; read 0.50 s, transform 1.00 s, complete 0.50 s",
+        )
+    ]
+    assert len(reports) == 60
+    assert reports[1].sentence.startswith("120 batches in 60 s: 1,200 messages in, 2,400 out, 60 had no result;")
+    assert sum(minute.figures.messages for minute in reports) == 3601 * 20
 
 
 def test_a_single_batch_is_named():
     summary = RunSummary(declare(), 0.0)
-    summary.add(batch(7, failed=2))
-    (refused, (_, line)) = summary.take(0.0)
+    summary.add(batch(7, failed=2), 0.0)
+    (refused, (_, line)), _ = summary.take(0.0)
     assert "2 messages, Refused7: m-0: no stock" in refused[1]
     assert line.startswith("batch claim-7: 10 messages in, 20 out, 2 failed;")
 
@@ -65,23 +70,44 @@ def test_a_single_batch_is_named():
 def test_while_nothing_happens_nothing_is_written():
     summary = RunSummary(declare(), 0.0)
     assert summary.due is None
-    assert summary.take(10 * SUMMARY_SECONDS, at_once=True) == []
+    assert summary.take(10 * REPORT_SECONDS, at_once=True) == ([], None)
+
+
+def test_the_throughput_after_a_wait_is_that_of_the_batches_and_not_of_the_wait():
+    summary = RunSummary(declare(), 0.0)
+    summary.add(batch(), 1000.0)
+    assert summary.due == 0.0
+    summary.take(1000.0)
+    assert summary.due == 1000.0 + REPORT_SECONDS
+    # One second of work, as the batch reports it.
+    assert summary.figures.messages_per_second == pytest.approx(10, rel=0.2)
 
 
 def test_failures_are_lines_at_once_the_first_of_a_minute_and_then_a_number():
     summary, lines = RunSummary(declare(), 0.0), []
-    summary.add(batch())
+    summary.add(batch(), 0.0)
     summary.take(0.0)
     for number in range(100):
-        summary.add(batch(number, failed=1))
-        lines += summary.take(1.0)
+        summary.add(batch(number, failed=1), 1.0)
+        lines += summary.take(1.0)[0]
     assert len(lines) == MOST_FAILURE_LINES
     assert {level for level, _ in lines} == {logging.ERROR}
-    left_out, (_, last) = summary.take(SUMMARY_SECONDS)
-    assert left_out == (logging.WARNING, "80 further lines about failures in this time are left out")
-    assert last.startswith("100 batches in 60 s: 1,000 messages in, 2,000 out, 100 failed;")
-    summary.add(batch(1, failed=1))
-    assert len(summary.take(SUMMARY_SECONDS + 1)) == 1
+    (left_out,), minute = summary.take(REPORT_SECONDS)
+    assert left_out == (logging.WARNING, "80 further lines about failures left out in this time")
+    assert minute.sentence.startswith("101 batches in 60 s: 1,010 messages in, 2,020 out, 100 failed;")
+    summary.add(batch(1, failed=1), REPORT_SECONDS + 1)
+    assert len(summary.take(REPORT_SECONDS + 1)[0]) == 1
+
+
+def test_the_end_of_a_run_gets_a_line_about_what_no_report_or_line_has_told():
+    summary = RunSummary(declare(), 0.0)
+    summary.add(batch(), 0.0)
+    summary.take(0.0)
+    assert summary.take(1.0, at_once=True) == ([], None)
+    summary.add(batch(), 2.0)
+    ((_, line),), _ = summary.take(2.0, at_once=True)
+    assert line.startswith("2 batches in 2 s: 20 messages in, 40 out;")
+    assert summary.figures.messages == 20
 
 
 @pytest.fixture
@@ -103,7 +129,7 @@ def storage():
 
 
 def test_a_storage_that_is_locked_holds_nothing_up_and_gets_sums_afterwards(storage):
-    log = RunLog(declare(), storage.write)
+    log = RunLog(declare(), storage.write, storage.write)
     log.add(batch())
     eventually(storage.asked.is_set)
     for number in range(10_000):
@@ -111,13 +137,13 @@ def test_a_storage_that_is_locked_holds_nothing_up_and_gets_sums_afterwards(stor
     storage.free.set()
     log.close("done")
     assert len(storage.lines) == 3
-    assert storage.lines[1].startswith("10,000 batches in")
+    assert storage.lines[1].startswith("10,001 batches in")
     assert storage.lines[2] == "done"
 
 
 def test_the_end_of_a_run_does_not_wait_for_a_storage_that_stays_locked(storage, monkeypatch, caplog):
     monkeypatch.setattr(run_log, "END_SECONDS", 0.05)
-    with RunLog(declare(), storage.write) as log:
+    with RunLog(declare(), storage.write, storage.write) as log:
         log.add(batch())
         log.close("done", seconds=0.05)
     assert storage.lines == []
@@ -128,7 +154,7 @@ def test_a_line_that_cannot_be_stored_fails_nothing(caplog):
     def refuse(level, line):
         raise OSError("database is locked")
 
-    with RunLog(declare(), refuse) as log:
+    with RunLog(declare(), refuse, refuse) as log:
         log.add(batch(3))
     assert "database is locked" in caplog.text
     assert "claim-3" in caplog.text

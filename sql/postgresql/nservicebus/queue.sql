@@ -97,6 +97,12 @@ SELECT
     (SELECT headers FROM {queue} ORDER BY seq LIMIT 1),
     CAST(extract(EPOCH FROM clock_timestamp()) * 1000 AS bigint)
 
+-- name: issued
+-- The last number that the queue gave to a message, for rates; null where the login may not read the sequence.
+-- Locks: none.
+SELECT CASE WHEN has_sequence_privilege(s.oid, 'USAGE, SELECT') THEN COALESCE(pg_sequence_last_value(s.oid), 0) END
+FROM (SELECT CAST(pg_get_serial_sequence({queue_text}, 'seq') AS regclass) AS oid) AS s
+
 -- name: receive
 -- Deletes the oldest messages that no other process is receiving, and returns them in order, with 1 for those that have
 -- expired. The database compares the times: it also holds such as no program knows, infinity and the year 20000. Rows

@@ -79,6 +79,10 @@ SELECT
     (SELECT Headers FROM {queue} ORDER BY RowVersion LIMIT 1),
     CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
 
+-- name: issued
+-- The last number that the queue gave to a message, for rates. Locks: none.
+SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = {queue_name}), 0)
+
 -- name: receive
 -- Deletes the oldest messages and returns them, with 1 for those that have expired; the write lock of the transaction
 -- keeps others away. The casts: a column holds any type here, whatever it was declared as. Locks: the database, as

@@ -96,6 +96,11 @@ SELECT
     (SELECT TOP (1) Headers FROM {queue} WITH (READPAST, READCOMMITTEDLOCK) ORDER BY RowVersion),
     DATEDIFF_BIG(millisecond, CAST('1970-01-01' AS datetime), GETUTCDATE())
 
+-- name: issued
+-- The last number that the queue gave to a message, for rates; null where the login may not see the table.
+-- Locks: none.
+SELECT CAST(IDENT_CURRENT({queue_text}) AS bigint)
+
 -- name: receive
 -- Deletes the oldest messages that no other process is receiving, and returns them (the caller sorts them), with 1 for
 -- those that have expired. CorrelationId and ReplyToAddress are what version 1 wrote. The outer READPAST matters when

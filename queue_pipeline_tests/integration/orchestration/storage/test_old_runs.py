@@ -74,7 +74,7 @@ def _job(name):
 def observe(instance, count, days_ago):
     """Observations and check results of a sensor, some days old."""
     for number in range(count):
-        instance.report_runless_asset_event(dg.AssetObservation(ORDERS, metadata={"depth": number}))
+        instance.report_runless_asset_event(dg.AssetObservation(ORDERS, metadata={"depth_messages": number}))
         instance.report_runless_asset_event(
             dg.AssetCheckEvaluation(passed=True, asset_key=dg.AssetKey("orders"), check_name=CHECK)
         )
@@ -125,7 +125,7 @@ def test_old_observations_and_check_results_go_but_the_newest(instance, home, mo
     observe(instance, 30, days_ago=8)
     assert remove(instance)["events"] > 0
     (last,) = instance.fetch_observations(ORDERS, limit=100).records
-    assert last.asset_observation.metadata["depth"].value == 29
+    assert last.asset_observation.metadata["depth_messages"].value == 29
     key = dg.AssetCheckKey(dg.AssetKey("orders"), CHECK)
     assert len(instance.event_log_storage.get_asset_check_execution_history(key, limit=100)) == 1
     assert instance.event_log_storage.get_latest_asset_check_execution_by_key([key])

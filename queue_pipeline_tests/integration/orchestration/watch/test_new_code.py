@@ -199,6 +199,6 @@ def test_a_run_that_may_have_loaded_old_code_does_its_first_batch_and_ends(postg
     code.uncertain = "shop.generated"
     result = materialize(postgresql, instance, code, warm, batch_messages=1, max_concurrency=1, linger_seconds=600)
     (event,) = result.get_asset_materialization_events()
-    reason = event.materialization.metadata["ended_because"].value
+    reason = event.materialization.metadata["run_ended_because"].value
     assert reason == "the code changed: shop.generated, while this run loaded it"
     assert (queues.peek("orders"), queues.peek("billing")) == (2, 1)

@@ -238,8 +238,9 @@ def test_queues_are_observed_and_not_again_before_something_changed(backend, que
     seen = observed(result)
     assert set(seen) == {"queues/orders", "queues/billing", "queues/error"}
     depth = seen["queues/orders"]
-    assert (depth["depth"].value, depth["errors"].value, depth["delayed"].value, depth["claimed"].value) == (3, 0, 0, 0)
-    assert depth["oldest_s"].value >= 0
+    keys = ("depth_messages", "error_queue_messages", "due_later_messages", "in_work_messages")
+    assert [depth[key].value for key in keys] == [3, 0, 0, 0]
+    assert depth["age_of_oldest_s"].value >= 0
     fill(queues, 1)
     assert observed(peek(backend, instance, cursor=result.cursor)) == {}
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queue_pipeline.orchestration.glossary import RUN_REPORT, RUN_SUMS
 from queue_pipeline.orchestration.metadata import of_run, sentence
 from queue_pipeline.processing.batch.report import SLOWEST_KEPT, BatchReport
 from queue_pipeline.processing.results.failed_copies import MessageFailure
@@ -98,26 +99,37 @@ def test_ties_keep_their_order():
     assert slowest([("a", 1.0), ("b", 2.0), ("c", 1.0)]) == [("b", 2.0), ("a", 1.0), ("c", 1.0)]
 
 
-def test_the_metadata_of_a_run_has_a_number_for_each_plot():
-    values = of_run(figures(report([1.0, 2.0], sent=2, failed=1)), "the queue is empty", "error")
-    assert set(values) == {
-        "messages_in", "messages_out", "messages_without_outcome", "messages_failed", "messages_retried_later",
-        "failed_attempts", "messages_expired", "table_rows", "batches", "attempts",
-        "bytes_in", "messages_per_second", "busy_s", "read_s", "transform_s", "complete_s", "ended_because",
-        "latency_p50_s", "latency_p95_s", "latency_max_s", "slowest", "failed",
-    }  # fmt: skip
-    numbers = [value for name, value in values.items() if name not in ("ended_because", "slowest", "failed")]
-    assert all(isinstance(value, int | float) for value in numbers)
-    assert [record.data["id"] for record in values["failed"].records] == ["c0"]
-    assert [record.data["seconds"] for record in values["slowest"].records] == [2.0, 1.0]
-    assert "latency_p50_s" not in of_run(figures(report([None])), "", "error")
+def test_the_metadata_of_a_run_has_a_number_for_each_plot_and_what_matters_comes_first():
+    run = figures(report([1.0, 2.0], sent=2, failed=1))
+    values = of_run(run, "queue-pipeline errors retry --all")
+    assert set(values) == set(RUN_REPORT)
+    plots = sorted(name for name in values if isinstance(values[name], int | float))
+    assert [name.partition("_p")[0] for name in plots] == [
+        "handled_messages", "latency_max_s", "latency", "latency", "messages_in", "messages_out",
+        "messages_to_error_queue", "messages_to_retry_later", "messages_unread_expired", "messages_without_outcome",
+    ]  # fmt: skip
+    (failed,) = values["failed_messages"].records
+    assert (failed.data["id"], failed.data["cause"]) == ("c0", "Refused: no")
+    assert failed.data["time"].endswith(" UTC")
+    assert [record.data["latency_s"] for record in values["slowest_messages"].records] == [2.0, 1.0]
+    assert values["retry_all"].value == "```\nqueue-pipeline errors retry --all\n```"
+    assert "latency_p50_s" not in of_run(figures(report([None])), "")
+
+
+def test_the_last_report_of_a_run_has_its_sums_too():
+    whole = figures(report([1.0, 2.0], sent=2, failed=1), report([3.0], sent=1))
+    values = of_run(figures(report([3.0], sent=1)), "", whole, "the queue is empty")
+    assert set(values) == {name for name in {*RUN_REPORT, *RUN_SUMS} if not name.startswith("spark_parts")}
+    assert (values["messages_in"], values["run_messages_in"], values["run_batches"]) == (1, 3, 2)
+    assert values["run_ended_because"] == "the queue is empty"
+    assert len(values["failed_messages"].records) == 1
 
 
 @pytest.mark.parametrize(
     ("batch", "says"),
     [
-        (report([1.0], sent=2), "batch c: 1 messages in, 2 out; read 0.25 s, transform 0.50 s, complete 0.12 s"),
-        (report([1.0], failed=1, expired=2, table_rows=3), "1 messages in, 0 out, 1 failed, 2 expired, 3 table rows;"),
+        (report([1.0], sent=2), "batch c: 1 message in, 2 out; read 0.25 s, transform 0.50 s, complete 0.12 s"),
+        (report([1.0], failed=1, expired=2, table_rows=3), "1 message in, 0 out, 1 failed, 2 expired, 3 table rows;"),
         (report([1.0], generation=2), "batch c (generation 2): "),
     ],
 )
@@ -126,8 +138,9 @@ def test_a_batch_is_told_in_one_line(batch, says):
 
 
 def test_private_parts_of_spark_that_are_missing_are_counted_and_named(monkeypatch):
-    assert "spark_parts_missing" not in of_run(figures(report([1.0])), "", "error")
+    run = figures(report([1.0]))
+    assert "spark_parts_missing" not in of_run(run, "", run)
     monkeypatch.setattr(parts, "_missing", {"pyspark.x:Y": "speed"})
-    values = of_run(figures(report([1.0])), "", "error")
+    values = of_run(run, "", run)
     assert values["spark_parts_missing"] == 1
     assert [record.data for record in values["spark_parts_lost"].records] == [{"part": "pyspark.x:Y", "lost": "speed"}]
