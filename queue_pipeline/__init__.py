@@ -1,3 +1,114 @@
-"""Batch processing with Dagster and PySpark over SQL tables used as message queues."""
+"""Batch processing with Dagster and PySpark over SQL tables used as message queues.
+
+The names here are the public API. Each is loaded at its first use: a program that only sends messages loads neither
+Spark nor Dagster.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from queue_pipeline.client.client import QueueClient
+    from queue_pipeline.orchestration.definitions import find_pipelines, queue_definitions
+    from queue_pipeline.orchestration.spark_resource import SparkResource
+    from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+    from queue_pipeline.processing.body.parse import body_parser
+    from queue_pipeline.processing.declaration.outcomes import (
+        Append,
+        Merge,
+        Results,
+        add_to,
+        append_to,
+        each,
+        fail,
+        publish,
+        reply,
+        send,
+    )
+    from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
+    from queue_pipeline.processing.declaration.recoverability import Recoverability
+    from queue_pipeline.transport.claims.claim import RowsRead
+    from queue_pipeline.transport.errors import QueuePipelineError
+    from queue_pipeline.transport.event import Event
+    from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode, new_message
+    from queue_pipeline.transport.transport import QueueTransport
+
+__all__ = [
+    # A pipeline
+    "QueuePipeline",
+    "Output",
+    "Event",
+    "Recoverability",
+    "TransactionMode",
+    # What its transform returns
+    "each",
+    "send",
+    "reply",
+    "publish",
+    "fail",
+    "add_to",
+    "append_to",
+    "Results",
+    "Append",
+    "Merge",
+    # Dagster
+    "queue_definitions",
+    "find_pipelines",
+    "QueueTransportResource",
+    "SparkResource",
+    # Other programs
+    "QueueTransport",
+    "QueueClient",
+    "OutgoingMessage",
+    "new_message",
+    "Operation",
+    "RowsRead",
+    "body_parser",
+    "QueuePipelineError",
+]
+
+_MODULES = {
+    "client.client": ("QueueClient",),
+    "orchestration.definitions": ("find_pipelines", "queue_definitions"),
+    "orchestration.spark_resource": ("SparkResource",),
+    "orchestration.transport_resource": ("QueueTransportResource",),
+    "processing.body.parse": ("body_parser",),
+    "processing.declaration.outcomes": (
+        "Append",
+        "Merge",
+        "Results",
+        "add_to",
+        "append_to",
+        "each",
+        "fail",
+        "publish",
+        "reply",
+        "send",
+    ),
+    "processing.declaration.pipeline": ("Output", "QueuePipeline"),
+    "processing.declaration.recoverability": ("Recoverability",),
+    "transport.errors": ("QueuePipelineError",),
+    "transport.event": ("Event",),
+    "transport.claims.claim": ("RowsRead",),
+    "transport.messages": ("Operation", "OutgoingMessage", "TransactionMode", "new_message"),
+    "transport.transport": ("QueueTransport",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name at its first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,7 @@
 """The project's definitions. A new pipeline is a new module here that holds a `QueuePipeline`, and nothing else."""
 
-from queue_pipeline.processing.spark.internals.patches import allow_early_functions
+from queue_pipeline import QueuePipeline
 
-# Before any module here is loaded, in whichever order, by Dagster's processes and by Spark's workers.
-allow_early_functions()
+# Imported before any module here, in whichever order Dagster and Spark's workers load them: from then on a module may
+# make functions with `@udf` while there is no session.
+__all__ = ["QueuePipeline"]

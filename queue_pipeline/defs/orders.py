@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.declaration.outcomes import add_to, each, fail, send
-from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
+from queue_pipeline import Output, QueuePipeline, add_to, each, fail, send
 
 Money = Annotated[Decimal, Field(max_digits=12, decimal_places=2, gt=0)]
 

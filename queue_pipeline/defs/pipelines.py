@@ -5,10 +5,13 @@ from __future__ import annotations
 import dagster as dg
 
 import queue_pipeline.defs
-from queue_pipeline.orchestration.definitions import build_definitions, find_pipelines
+from queue_pipeline import find_pipelines, queue_definitions
 
 
 @dg.definitions
 def pipelines() -> dg.Definitions:
-    """All pipelines at once: queues that several of them touch are one asset, and one sensor watches all."""
-    return build_definitions(find_pipelines(queue_pipeline.defs))
+    """All pipelines at once: queues that several of them touch are one asset, and one sensor watches all.
+
+    The database and Spark are those of the environment, read when a run or a tick starts.
+    """
+    return queue_definitions(find_pipelines(queue_pipeline.defs))

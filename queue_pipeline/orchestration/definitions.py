@@ -11,8 +11,8 @@ from typing import Any
 
 import dagster as dg
 
-from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.checks import index_checks
+from queue_pipeline.orchestration.checks import index_checks, pipeline_checks
+from queue_pipeline.orchestration.external_assets import event_specs, queue_specs
 from queue_pipeline.orchestration.failed_message_jobs import FAILED_MESSAGE_NAMES, failed_message_jobs
 from queue_pipeline.orchestration.maintenance import (
     AUDIT_JOB,
@@ -20,17 +20,42 @@ from queue_pipeline.orchestration.maintenance import (
     maintenance_jobs,
     maintenance_schedules,
 )
-from queue_pipeline.orchestration.pipeline_asset import pipeline_asset
-from queue_pipeline.orchestration.pipeline_checks import pipeline_checks
+from queue_pipeline.orchestration.names import CODE_TAG, PIPELINE_TAG, Names
+from queue_pipeline.orchestration.pipeline_asset import Execute, GetAssetSpec, pipeline_asset
 from queue_pipeline.orchestration.sensors import peek_sensor
+from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.storage.old_runs import remove_job
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.source_code import SourceCode
+from queue_pipeline.processing.spark.settings import spark_config
+from queue_pipeline.transport.database.setting import database_url, secrets
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.event import Event
 
 AUTOSTART_VARIABLE = "QUEUE_PIPELINE_AUTOSTART"
 WATCH_VARIABLE = "QUEUE_PIPELINE_WATCH_CODE"
+
+
+def queue_definitions(
+    pipelines: Sequence[QueuePipeline],
+    *,
+    database: str | dg.EnvVar | QueueTransportResource | None = None,
+    spark: str | SparkResource | None = None,
+    prefix: str = "",
+    autostart: bool | None = None,
+) -> dg.Definitions:
+    """All that Dagster needs to run pipelines on one database: assets, checks, jobs, schedules, a sensor, resources.
+
+    `database` is a URL, or an `EnvVar` that holds one; without it, `QUEUE_PIPELINE_DATABASE`, else a SQLite file.
+    `spark` is a setting such as `local[2]`; without it, `QUEUE_PIPELINE_SPARK`. `prefix` begins the name of everything
+    here, which keeps a second database, and any other definitions, apart in one code location. Sensors and schedules
+    wait to be switched on in the UI unless `autostart` (or `QUEUE_PIPELINE_AUTOSTART=1`) says otherwise: looking at a
+    production database must not start to consume its queues.
+    """
+    names = Names(prefix)
+    resources = {names.transport: _transport(database), names.spark: _spark(spark)}
+    built = build_definitions(pipelines, names, autostart=autostart)
+    return dg.Definitions.merge(built, dg.Definitions(resources=resources))
 
 
 def find_pipelines(package: ModuleType) -> list[QueuePipeline]:
@@ -48,91 +73,36 @@ def find_pipelines(package: ModuleType) -> list[QueuePipeline]:
     return [found[name][0] for name in sorted(found)]
 
 
-def build_definitions(pipelines: Sequence[QueuePipeline], *, autostart: bool | None = None) -> dg.Definitions:
-    """Assets, jobs, sensors, schedules and checks of the pipelines; resources are the project's own.
-
-    Sensors and schedules wait to be switched on in the UI unless `autostart` (or `QUEUE_PIPELINE_AUTOSTART=1`) says
-    otherwise: whoever only looks at a production database must not start to consume its queues.
-    """
+def build_definitions(
+    pipelines: Sequence[QueuePipeline],
+    names: Names | None = None,
+    *,
+    autostart: bool | None = None,
+    get_asset_spec: GetAssetSpec | None = None,
+    execute: Execute | None = None,
+) -> dg.Definitions:
+    """Definitions without their resources. `get_asset_spec` and `execute` change the asset of a pipeline."""
+    names = names or Names()
     running = autostarts(os.environ) if autostart is None else autostart
     sensor_status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
     schedule_status = dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
-    _check_names(pipelines)
+    _check_names(pipelines, names)
     code = project_code(pipelines, os.environ)
-    assets = [pipeline_asset(pipeline, code) for pipeline in pipelines]
-    queues = queue_specs(pipelines)
-    jobs: list[Any] = [_pipeline_job(pipeline, code) for pipeline in pipelines]
-    audit = _check_job(AUDIT_JOB, [spec.key for spec in queues], "Checks the indexes of every queue.")
-    beside = [audit, *maintenance_jobs(pipelines), *failed_message_jobs(pipelines)]
+    assets = [pipeline_asset(pipeline, code, names, get_asset_spec, execute) for pipeline in pipelines]
+    queues = queue_specs(pipelines, names)
+    jobs: list[Any] = [_pipeline_job(pipeline, code, names) for pipeline in pipelines]
+    audit = _check_job(names.named(AUDIT_JOB), [spec.key for spec in queues], "Checks the indexes of every queue.")
+    beside = [audit, *maintenance_jobs(pipelines, names), *failed_message_jobs(pipelines, names)]
     keys = [spec.key for spec in queues] + [names.pipeline_key(pipeline) for pipeline in pipelines]
-    remove = remove_job([job.name for job in [*jobs, *beside]], keys)
+    remove = remove_job([job.name for job in [*jobs, *beside]], keys, names)
+    # Without an executor, which would be that of everything else in the code location: each job has its own.
     return dg.Definitions(
-        assets=[*assets, *queues, *event_specs(pipelines)],
-        asset_checks=[*index_checks(pipelines), *pipeline_checks(pipelines)],
+        assets=[*assets, *queues, *event_specs(pipelines, names)],
+        asset_checks=[*index_checks(pipelines, names), *pipeline_checks(pipelines, names)],
         jobs=[*jobs, *beside, remove],
-        sensors=[peek_sensor(pipelines, jobs, sensor_status, code)],
-        schedules=maintenance_schedules(schedule_status),
-        # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
-        executor=dg.in_process_executor,
+        sensors=[peek_sensor(pipelines, jobs, sensor_status, code, names)],
+        schedules=maintenance_schedules(schedule_status, names),
     )
-
-
-def queue_specs(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetSpec]:
-    """Every queue as an external asset that depends on the pipelines that send to it."""
-    senders: dict[str, list[QueuePipeline]] = {}
-    descriptions: dict[str, str] = {}
-    for pipeline in pipelines:
-        senders.setdefault(pipeline.input_queue, [])
-        for queue in pipeline.queues[1:]:
-            senders.setdefault(queue, []).append(pipeline)
-        for output in pipeline.output_queues:
-            if output.description:
-                descriptions[output.queue] = output.description
-    specs: dict[dg.AssetKey, dg.AssetSpec] = {}
-    for queue, pipelines_into in senders.items():
-        key = names.queue_key(queue)
-        if key in specs:
-            raise ConfigurationError(
-                f"the queues {queue!r} and {specs[key].metadata['queue']!r} would both be the asset "
-                f"{key.to_user_string()}; write one address the same way everywhere"
-            )
-        specs[key] = dg.AssetSpec(
-            key,
-            deps=[names.pipeline_key(pipeline) for pipeline in pipelines_into],
-            group_name=names.GROUP,
-            description=descriptions.get(queue, f"The queue {queue}."),
-            kinds={"queue", "sql"},
-            metadata={"queue": queue},
-        )
-    return list(specs.values())
-
-
-def event_specs(pipelines: Sequence[QueuePipeline]) -> list[dg.AssetSpec]:
-    """Every published event type as an external asset that depends on the pipelines that publish it.
-
-    Which queues it goes to is known to the database only, and may change at any time.
-    """
-    publishers: dict[dg.AssetKey, tuple[Event, list[QueuePipeline]]] = {}
-    for pipeline in pipelines:
-        for event in pipeline.publishes:
-            known, into = publishers.setdefault(names.event_key(event.name), (event, []))
-            if known.name != event.name:
-                raise ConfigurationError(
-                    f"the events {known.name!r} and {event.name!r} would both be the asset "
-                    f"{names.event_key(event.name).to_user_string()}; rename one"
-                )
-            into.append(pipeline)
-    return [
-        dg.AssetSpec(
-            key,
-            deps=[names.pipeline_key(pipeline) for pipeline in into],
-            group_name=names.GROUP,
-            description=event.description or f"Events of the type {event.name}.",
-            kinds={"event", "sql"},
-            metadata={"event": event.name, "parents": ", ".join(event.parents) or "none"},
-        )
-        for key, (event, into) in publishers.items()
-    ]
 
 
 def autostarts(environment: Mapping[str, str]) -> bool:
@@ -162,14 +132,30 @@ def _is_on(environment: Mapping[str, str], variable: str, *, otherwise: bool) ->
     raise ConfigurationError(f"{variable} is {given!r}; give 1 or 0")
 
 
-def _pipeline_job(pipeline: QueuePipeline, code: SourceCode | None) -> Any:
+def _transport(database: str | dg.EnvVar | QueueTransportResource | None) -> QueueTransportResource:
+    if isinstance(database, QueueTransportResource):
+        return database
+    if isinstance(database, str) and not isinstance(database, dg.EnvVar) and secrets(database_url(database)):
+        raise ConfigurationError(
+            "the database setting holds a password, which Dagster would show in its UI; put the setting into an "
+            'environment variable and give its name: database=dg.EnvVar("SHOP_QUEUES")'
+        )
+    return QueueTransportResource(database=database)
+
+
+def _spark(spark: str | SparkResource | None) -> SparkResource:
+    return spark if isinstance(spark, SparkResource) else SparkResource(spark_config=spark_config(spark))
+
+
+def _pipeline_job(pipeline: QueuePipeline, code: SourceCode | None, names: Names) -> Any:
     return dg.define_asset_job(
-        names.job_name(pipeline),
+        names.job(pipeline),
         # A run reports its checks itself, at its end and also when it failed, without a step for each.
         selection=dg.AssetSelection.assets(names.pipeline_key(pipeline)).without_checks(),
+        # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
         executor_def=dg.in_process_executor,
         description=f"Processes what waits in {pipeline.input_queue}.",
-        tags={names.PIPELINE_TAG: pipeline.name, **({names.CODE_TAG: code.fingerprint} if code else {})},
+        tags={PIPELINE_TAG: names.pipeline_tag(pipeline), **({CODE_TAG: code.fingerprint} if code else {})},
     )
 
 
@@ -182,18 +168,18 @@ def _check_job(name: str, assets: Sequence[dg.AssetKey], description: str) -> An
     )
 
 
-def _check_names(pipelines: Sequence[QueuePipeline]) -> None:
+def _check_names(pipelines: Sequence[QueuePipeline], names: Names) -> None:
     """Refuse what Dagster would refuse with other words, or not at all."""
     taken: dict[str, str] = {}
-    defined = {*MAINTENANCE_NAMES, *FAILED_MESSAGE_NAMES}
+    defined = {names.named(name) for name in (*MAINTENANCE_NAMES, *FAILED_MESSAGE_NAMES)}
     for pipeline in pipelines:
         if pipeline.name in taken:
             raise ConfigurationError(f"two pipelines are called {pipeline.name!r}; rename one")
-        if both := sorted(defined & names.defined_names(pipeline)):
+        if both := sorted(defined & names.of_pipeline(pipeline)):
             raise ConfigurationError(
                 f"pipeline {pipeline.name!r}: Dagster knows something else by the name {both[0]!r} already; rename it"
             )
-        defined |= names.defined_names(pipeline)
+        defined |= names.of_pipeline(pipeline)
         taken[pipeline.name] = pipeline.input_queue
         if list(taken.values()).count(pipeline.input_queue) > 1:
             raise ConfigurationError(

@@ -6,7 +6,8 @@ from typing import TypeAlias, TypeVar
 
 import dagster as dg
 
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.names import Names
+from queue_pipeline.orchestration.transport_resource import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
@@ -57,13 +58,17 @@ class RetryConfig(FailedMessagesConfig):
     """By default each goes to the queue in which it failed."""
 
 
-def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefinition]:
+def failed_message_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.JobDefinition]:
     """The jobs over the error queues of all pipelines."""
     error_queues = list(dict.fromkeys(pipeline.error_queue for pipeline in pipelines))
 
-    @dg.op(name=RETRY_OP, description="Sends chosen messages of error queues back to the queues in which they failed.")
-    def retry(context: dg.OpExecutionContext, config: RetryConfig, transport: QueueTransportResource) -> None:
-        database, selection = transport.transport(), config.selection()
+    @dg.op(
+        name=names.named(RETRY_OP),
+        required_resource_keys={names.transport},
+        description="Sends chosen messages of error queues back to the queues in which they failed.",
+    )
+    def retry(context: dg.OpExecutionContext, config: RetryConfig) -> None:
+        database, selection = transport_of(context, names).transport(), config.selection()
 
         def retry_one(queue: QueueTable) -> Retried:
             if is_nginn(queue):
@@ -92,11 +97,13 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefini
             }
         )
 
-    @dg.op(name=DISCARD_OP, description="Deletes chosen messages of error queues for good.")
-    def discard(
-        context: dg.OpExecutionContext, config: FailedMessagesConfig, transport: QueueTransportResource
-    ) -> None:
-        database, selection = transport.transport(), config.selection()
+    @dg.op(
+        name=names.named(DISCARD_OP),
+        required_resource_keys={names.transport},
+        description="Deletes chosen messages of error queues for good.",
+    )
+    def discard(context: dg.OpExecutionContext, config: FailedMessagesConfig) -> None:
+        database, selection = transport_of(context, names).transport(), config.selection()
 
         def discard_one(queue: QueueTable) -> int:
             if is_nginn(queue):
@@ -108,11 +115,19 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline]) -> list[dg.JobDefini
         rows: Rows = [{"queue": queue, "discarded": number} for queue, number in counts.items()]
         context.add_output_metadata({"discarded": sum(counts.values()), **_table("queues", rows)})
 
-    @dg.job(name=RETRY_JOB, description="Sends failed messages back to where they failed; its configuration chooses.")
+    @dg.job(
+        name=names.named(RETRY_JOB),
+        executor_def=dg.in_process_executor,
+        description="Sends failed messages back to where they failed; its configuration chooses.",
+    )
     def retry_job() -> None:
         retry()
 
-    @dg.job(name=DISCARD_JOB, description="Deletes failed messages for good; its configuration chooses.")
+    @dg.job(
+        name=names.named(DISCARD_JOB),
+        executor_def=dg.in_process_executor,
+        description="Deletes failed messages for good; its configuration chooses.",
+    )
     def discard_job() -> None:
         discard()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Step
@@ -216,7 +216,7 @@ def of_queue(status: QueueStatus) -> dict[str, Any]:
 
 
 def queue_observation(
-    transport: QueueTransport, queue: str, error_queue: str | None = None
+    names: Names, transport: QueueTransport, queue: str, error_queue: str | None = None
 ) -> dg.AssetObservation | None:
     """A queue as it is now, with how many of its messages failed; None while it is not installed."""
     try:
@@ -234,12 +234,14 @@ def queue_observation(
     return dg.AssetObservation(names.queue_key(queue), metadata=values)
 
 
-def observe_queues(context: dg.OpExecutionContext, transport: QueueTransport, pipeline: QueuePipeline) -> None:
+def observe_queues(
+    context: dg.OpExecutionContext, names: Names, transport: QueueTransport, pipeline: QueuePipeline
+) -> None:
     """Record the queues of a pipeline as they are at the end of a run, whose outcome does not depend on it."""
     for queue in pipeline.queues:
         error_queue = pipeline.error_queue if queue == pipeline.input_queue else None
         try:
-            observation = queue_observation(transport, queue, error_queue)
+            observation = queue_observation(names, transport, queue, error_queue)
         except QueuePipelineError as error:
             context.log.warning(f"queue {queue} could not be observed: {error}")
             continue

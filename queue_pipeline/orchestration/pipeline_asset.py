@@ -2,18 +2,19 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
 import dagster as dg
 
-from queue_pipeline.orchestration import metadata, names
-from queue_pipeline.orchestration.pipeline_checks import report_checks
+from queue_pipeline.orchestration import metadata
+from queue_pipeline.orchestration.checks import report_checks
+from queue_pipeline.orchestration.names import PIPELINE_TAG, SLOTS_TAG, Names, owner
 from queue_pipeline.orchestration.run_log import Minute, RunLog
 from queue_pipeline.orchestration.run_process import end_soon
 from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.transport_resource import transport_of
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
@@ -32,38 +33,58 @@ from queue_pipeline.transport.words import count_of
 
 ONE_PROCESS = (dg.in_process_executor.name, "execute_in_process_executor")
 """Executors that execute all steps in the process of the run: that of the jobs, and that of `execute_in_process`."""
+Outputs: TypeAlias = Iterator[dg.Output[None]]
+GetAssetSpec: TypeAlias = Callable[[QueuePipeline], dg.AssetSpec]
+Execute: TypeAlias = Callable[[dg.OpExecutionContext, QueuePipeline, Outputs], Outputs]
+"""Wraps the processing of a run, which happens while its outputs are iterated."""
 
 
-def pipeline_asset(pipeline: QueuePipeline, code: SourceCode | None) -> dg.AssetsDefinition:
+def pipeline_asset(
+    pipeline: QueuePipeline,
+    code: SourceCode | None,
+    names: Names,
+    get_asset_spec: GetAssetSpec | None = None,
+    execute: Execute | None = None,
+) -> dg.AssetsDefinition:
     """The asset `<name>` with its ops `dequeue_<name>` and `process_<name>`; a run of old code ends."""
-    dequeue, process = _dequeue_op(pipeline, code), _process_op(pipeline, code)
+    dequeue, process = _dequeue_op(pipeline, code, names), _process_op(pipeline, code, names, execute)
 
     @dg.graph_asset(
-        name=pipeline.name,
+        key=names.pipeline_key(pipeline),
         ins={"queue": dg.AssetIn(key=names.queue_key(pipeline.input_queue), dagster_type=dg.Nothing)},
-        group_name=names.GROUP,
-        description=_description(pipeline),
-        kinds={"pyspark", "sql"},
-        owners=list(pipeline.owners) or None,
-        metadata=metadata.declaration(pipeline),
-        tags={names.PIPELINE_TAG: pipeline.name},
     )
     def graph(queue: Any) -> Any:
         return process(dequeue(queue))
 
-    return graph
+    spec = get_asset_spec(pipeline) if get_asset_spec is not None else pipeline_spec(pipeline, names)
+    # Jobs, checks and the sensor know the asset by its key, and the graph has its input.
+    return graph.map_asset_specs(lambda made: spec.replace_attributes(key=made.key, deps=made.deps))
 
 
-def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefinition:
+def pipeline_spec(pipeline: QueuePipeline, names: Names) -> dg.AssetSpec:
+    """What Dagster shows of a pipeline."""
+    return dg.AssetSpec(
+        names.pipeline_key(pipeline),
+        group_name=names.group,
+        description=_description(pipeline),
+        kinds={"pyspark", "sql"},
+        owners=list(pipeline.owners),
+        metadata=metadata.declaration(pipeline),
+        tags={PIPELINE_TAG: names.pipeline_tag(pipeline)},
+    )
+
+
+def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None, names: Names) -> dg.OpDefinition:
     @dg.op(
         name=names.dequeue_op(pipeline),
         description=f"Claims the first batches of {pipeline.input_queue}; ends the run if there are none.",
         ins={"queue": dg.In(dg.Nothing)},
         out=dg.Out(list, is_required=False, description="claims: small values that any later step can go on with"),
+        required_resource_keys={names.transport},
         tags={"kind": "sql"},
     )
-    def dequeue(context: dg.OpExecutionContext, transport: QueueTransportResource) -> Iterator[dg.Output[list[Any]]]:
-        database = _transport(transport, pipeline)
+    def dequeue(context: dg.OpExecutionContext) -> Iterator[dg.Output[list[Any]]]:
+        database = _transport(context, names, pipeline)
         claims: list[Claim] = []
         with _clear_errors(pipeline):
             if (pause := database.pauses.list().get(pipeline.name)) is not None:
@@ -74,20 +95,20 @@ def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
             if code is not None and (module := code.change()) is not None:
                 context.log.info(f"the code changed while this run started: {module}; the next run has the new one")
                 return
-            owner = names.owner(context.run_id)
-            places = slots_of(pipeline, database, owner, _process(context))
+            run = owner(context.run_id)
+            places = slots_of(pipeline, database, run, _process(context))
             try:
                 free = places.take(_slots(context, pipeline))
                 if not free:
                     context.log.info(f"{places.refusal()}; this run has nothing to do")
                     return
-                while len(claims) < free and (claim := take_batch(pipeline, database, owner, free)):
+                while len(claims) < free and (claim := take_batch(pipeline, database, run, free)):
                     claims.append(claim)
                 # The next step asks for more if it finds more; until it starts, others may.
                 places.keep(len(claims))
             except BaseException:
                 # Also when the run is terminated right here: the claims are nobody's otherwise until their lease ends.
-                database.claims.release_owner(owner)
+                database.claims.release_owner(run)
                 places.release()
                 raise
         if not claims:
@@ -100,17 +121,12 @@ def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
     return dequeue
 
 
-def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefinition:
-    @dg.op(
-        name=names.process_op(pipeline),
-        description=_description(pipeline),
-        out=dg.Out(dg.Nothing, is_required=False),
-        tags={"kind": "pyspark"},
-    )
-    def process(
-        context: dg.OpExecutionContext, claims: list[Any], transport: QueueTransportResource, spark: SparkResource
-    ) -> Iterator[dg.Output[None]]:
-        database = _transport(transport, pipeline)
+def _process_op(
+    pipeline: QueuePipeline, code: SourceCode | None, names: Names, execute: Execute | None
+) -> dg.OpDefinition:
+    def batches(context: dg.OpExecutionContext, claims: list[Any]) -> Outputs:
+        database = _transport(context, names, pipeline)
+        spark: SparkResource = getattr(context.resources, names.spark)
         figures, retry = RunFigures(), metadata.retry_all(database, pipeline)
         run_spark = RunSpark(lambda: spark.spark_session, spark.properties)
         sessions = AttemptSessions(run_spark.session, pipeline.batch_seconds)
@@ -145,11 +161,10 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
         with _clear_errors(pipeline), contextlib.closing(run_spark), RunLog(pipeline, context.log.log, report) as log:
             figures.start()
             held = _held(context, pipeline, database, [Claim(**claim) for claim in claims])
-            owner = names.owner(context.run_id)
             drain = PipelineRun(
                 pipeline,
                 database,
-                owner,
+                owner(context.run_id),
                 recovery.attempt,
                 slots=_slots(context, pipeline),
                 hung=recovery.hung,
@@ -163,14 +178,25 @@ def _process_op(pipeline: QueuePipeline, code: SourceCode | None) -> dg.OpDefini
             messages = count_of(figures.messages, "message")
             done = f"done: {ended.reason}; {messages} in {count_of(figures.batches, 'batch')}"
             log.close(done if ended.failure is None else None)
-            metadata.observe_queues(context, database, pipeline)
-            report_checks(context, database, pipeline, figures.expired)
+            metadata.observe_queues(context, names, database, pipeline)
+            report_checks(context, names, database, pipeline, figures.expired)
         values = metadata.of_run(log.figures, retry, figures, ended.reason)
         if ended.failure is not None:
             context.log_event(dg.AssetObservation(names.pipeline_key(pipeline), metadata=values))
             raise _failure(pipeline, ended, ended.failure) from ended.failure
         if figures.batches:
             yield dg.Output(None, metadata=values)
+
+    @dg.op(
+        name=names.process_op(pipeline),
+        description=_description(pipeline),
+        out=dg.Out(dg.Nothing, is_required=False),
+        required_resource_keys={names.transport, names.spark},
+        tags={"kind": "pyspark"},
+    )
+    def process(context: dg.OpExecutionContext, claims: list[Any]) -> Outputs:
+        outputs = batches(context, claims)
+        yield from outputs if execute is None else execute(context, pipeline, outputs)
 
     return process
 
@@ -181,9 +207,9 @@ def _held(
     """The claims that are this run's. After "Re-execute from failure" they are taken over from the run that failed;
     one that somebody else took or completed meanwhile is left to them.
     """
-    owner, held = names.owner(context.run_id), []
+    run, held = owner(context.run_id), []
     for claim in claims:
-        mine = claim if claim.owner == owner else transport.claims.adopt(claim, owner, pipeline.lease_seconds)
+        mine = claim if claim.owner == run else transport.claims.adopt(claim, run, pipeline.lease_seconds)
         if mine is None:
             context.log.info(f"claim {claim.claim_id} was processed or taken by another run since; left to it")
         else:
@@ -198,12 +224,12 @@ def _process(context: dg.OpExecutionContext) -> str:
 
 def _slots(context: dg.OpExecutionContext, pipeline: QueuePipeline) -> int:
     """How many batches this run may have in work: what the peek loop gave it, else what the pipeline declares."""
-    given = context.run.tags.get(names.SLOTS_TAG, "")
+    given = context.run.tags.get(SLOTS_TAG, "")
     return min(int(given), pipeline.max_concurrency) if given.isdigit() and int(given) > 0 else pipeline.slots
 
 
-def _transport(resource: QueueTransportResource, pipeline: QueuePipeline) -> QueueTransport:
-    return resource.transport(endpoint=pipeline.input_queue, error_queue=pipeline.error_queue)
+def _transport(context: dg.OpExecutionContext, names: Names, pipeline: QueuePipeline) -> QueueTransport:
+    return transport_of(context, names).transport(endpoint=pipeline.input_queue, error_queue=pipeline.error_queue)
 
 
 def _failure(pipeline: QueuePipeline, ended: RunEnd, error: BaseException) -> dg.Failure:

@@ -9,10 +9,10 @@ from typing import Any
 
 import dagster as dg
 
-from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.peek_loop import STOPPING, Cursor, Tick, tick
-from queue_pipeline.orchestration.subscribing import subscribe_once
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.names import PIPELINE_TAG, SLOTS_TAG, Names
+from queue_pipeline.orchestration.peek_loop import STOPPING, Cursor, Start, Tick, tick
+from queue_pipeline.orchestration.subscribing import Subscriber
+from queue_pipeline.orchestration.transport_resource import QueueTransportResource, transport_of
 from queue_pipeline.orchestration.watch.code_server import this_code_server
 from queue_pipeline.orchestration.watch.queue_observations import observe_changes
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, end_runs
@@ -38,14 +38,16 @@ def peek_sensor(
     pipelines: Sequence[QueuePipeline],
     jobs: Sequence[Any],
     status: dg.DefaultSensorStatus,
-    code: SourceCode | None = None,
+    code: SourceCode | None,
+    names: Names,
 ) -> dg.SensorDefinition:
     """One sensor for all queues: every looping sensor holds a worker of the code server, and eight starve it."""
-    upkeep = Upkeep(pipelines)
+    upkeep, subscriber = Upkeep(pipelines), Subscriber(pipelines)
 
     @dg.sensor(
-        name=names.PEEK_SENSOR,
+        name=names.peek_sensor,
         jobs=list(jobs),
+        required_resource_keys={names.transport},
         minimum_interval_seconds=1,
         default_status=status,
         description=(
@@ -53,15 +55,17 @@ def peek_sensor(
             "messages move when they are due, what ended runs hold is released, and pipelines are checked."
         ),
     )
-    def peek_queues(context: dg.SensorEvaluationContext, transport: QueueTransportResource) -> dg.SensorResult:
+    def peek_queues(context: dg.SensorEvaluationContext, **_: object) -> dg.SensorResult:
+        # Dagster adds the resources by their keys when the sensor is called as a function, and in no other case.
         began, seconds, server = time.time(), tick_seconds(), this_code_server()
+        transport = transport_of(context, names)
         # A preview is the first tick that Dagster knows of: it looks once, and changes nothing.
         is_real = bool(pipelines) and seconds > 0 and context.last_tick_completion_time is not None
         mover = _mover(transport, pipelines) if is_real else None
         database = transport.transport()
-        place = Deployment(context.instance, database, _location(context), server)
+        place = Deployment(context.instance, database, _location(context), server, names)
         world = DagsterSurroundings(place, code, mover, upkeep if is_real else None)
-        unsubscribed = subscribe_once(transport, pipelines) if is_real else []
+        unsubscribed = subscriber.subscribe(database) if is_real else []
         outcome = tick(
             pipelines,
             world,
@@ -78,9 +82,9 @@ def peek_sensor(
         observations: list[dg.AssetObservation] = []
         if not cursor.database_failures:
             until = began + LATEST_OBSERVATION_SECONDS
-            observations, observed = observe_changes(pipelines, database, cursor.observed, until=until)
+            observations, observed = observe_changes(names, pipelines, database, cursor.observed, until=until)
             cursor = replace(cursor, observed=observed)
-        requests = [_run_request(start.pipeline, start.slots, start.waiting) for start in outcome.starts]
+        requests = [_run_request(names, start) for start in outcome.starts]
         if cursor.database_failures == 1:
             context.log.warning(outcome.said[0])
         troubles = [*unsubscribed, *upkeep.troubles()]
@@ -139,11 +143,11 @@ def _news(troubles: Sequence[str], outcome: Tick) -> list[str]:
     return [] if outcome.cursor.database_failures else list(troubles)
 
 
-def _run_request(pipeline: QueuePipeline, slots: int, waiting: int) -> dg.RunRequest:
+def _run_request(names: Names, start: Start) -> dg.RunRequest:
     """No run_key: Dagster would refuse the same one for ever, after a failed run too. Runs are counted by tag."""
     tags = {
-        names.PIPELINE_TAG: pipeline.name,
-        names.SLOTS_TAG: str(slots),
-        "queue_pipeline/waiting": str(waiting),
+        PIPELINE_TAG: names.pipeline_tag(start.pipeline),
+        SLOTS_TAG: str(start.slots),
+        "queue_pipeline/waiting": str(start.waiting),
     }
-    return dg.RunRequest(job_name=names.job_name(pipeline), tags=tags)
+    return dg.RunRequest(job_name=names.job(start.pipeline), tags=tags)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import DatabaseUnavailableError, QueuePipelineError
-
-_done: set[tuple[QueueTransport, str]] = set()
-_lock = threading.Lock()
 
 
 def subscribe(transport: QueueTransport, pipeline: QueuePipeline) -> list[str]:
@@ -24,25 +19,23 @@ def subscribe(transport: QueueTransport, pipeline: QueuePipeline) -> list[str]:
     ]
 
 
-def subscribe_once(resource: QueueTransportResource, pipelines: Sequence[QueuePipeline]) -> list[str]:
-    """Subscribe each pipeline once a process, so that an operator who ends a subscription meanwhile is heeded.
+class Subscriber:
+    """Subscribes each pipeline once in the life of a code server, so that an operator may end a subscription."""
 
-    Returns what kept it from happening, to be tried again at the next call.
-    """
-    transport, troubles = resource.transport(), []
-    for pipeline in pipelines:
-        key = (transport, pipeline.name)
-        with _lock:
-            if not pipeline.subscribes_to or key in _done:
-                continue
-        try:
-            subscribe(transport, pipeline)
-        except DatabaseUnavailableError as error:
-            # The others would wait for it in vain, each for as long.
-            return [f"{pipeline.name} is not subscribed to its events: {error}"]
-        except QueuePipelineError as error:
-            troubles.append(f"{pipeline.name} is not subscribed to its events: {error}")
-            continue
-        with _lock:
-            _done.add(key)
-    return troubles
+    def __init__(self, pipelines: Sequence[QueuePipeline]) -> None:
+        self._left = [pipeline for pipeline in pipelines if pipeline.subscribes_to]
+
+    def subscribe(self, transport: QueueTransport) -> list[str]:
+        """Make the subscriptions that are not made yet. Returns why some could not be; the next call tries again."""
+        troubles: list[str] = []
+        for pipeline in self._left:
+            try:
+                subscribe(transport, pipeline)
+            except DatabaseUnavailableError as error:
+                # Each of the others would wait as long for a database that does not answer.
+                return [*troubles, f"{pipeline.name} is not subscribed to its events: {error}"]
+            except QueuePipelineError as error:
+                troubles.append(f"{pipeline.name} is not subscribed to its events: {error}")
+            else:
+                self._left = [one for one in self._left if one is not pipeline]
+        return troubles

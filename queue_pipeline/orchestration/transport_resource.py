@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+from typing import Any
 
 import dagster as dg
 
+from queue_pipeline.orchestration.names import Names
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.layouts.nginn.settings import parse_nginn_settings
+from queue_pipeline.transport.queues import SUBSCRIPTIONS_VARIABLE
 
 
 class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
@@ -26,8 +30,8 @@ class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
     queue_schemas: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
     queue_catalogs: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
     subscriptions_table: str | None = None
-    """The address of the table of subscriptions, the same for all who share events; by default `SubscriptionRouting` in
-    the default schema."""
+    """The address of the table of subscriptions, the same for all who share events; by default that of
+    `QUEUE_PIPELINE_SUBSCRIPTIONS_TABLE`, else `SubscriptionRouting` in the default schema."""
 
     nginn: str | None = None
     """The settings of NGinn.MessageBus queues: JSON, or a file of it. Without it, `QUEUE_PIPELINE_NGINN`."""
@@ -41,10 +45,16 @@ class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
                 self.queue_schemas,
                 self.queue_catalogs,
                 self.nginn,
-                self.subscriptions_table,
+                self.subscriptions_table or os.environ.get(SUBSCRIPTIONS_VARIABLE) or None,
             ]
         )
         return _transport(self.database, settings, endpoint, error_queue)
+
+
+def transport_of(context: Any, names: Names) -> QueueTransportResource:
+    """The resource of a step, a check or a tick. By its key, which a parameter's name could not carry a prefix for."""
+    resource: QueueTransportResource = getattr(context.resources, names.transport)
+    return resource
 
 
 @functools.cache

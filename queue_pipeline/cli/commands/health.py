@@ -43,6 +43,7 @@ class Asked:
     home: str | None
     """The home of Dagster; None to look at the database only."""
     location: str | None
+    prefix: str | None
     tick_seconds: float
     oldest_seconds: float | None
     timeout_seconds: float
@@ -90,6 +91,7 @@ def _limit(name: str, default: float | None, explanation: str) -> Callable[[Any]
     help="Decide by this check alone; can be given several times. `ticks` is for the liveness of a code server.",
 )
 @click.option("--location", type=Text(), metavar="NAME", help="Look at this code location only.")
+@click.option("--prefix", type=Text(), metavar="NAME", help="Look at the pipelines with this prefix in Dagster only.")
 @_limit("--tick-seconds", 120.0, "How long ago the peek sensor may have ended its last tick, which takes up to 60 s.")
 @_limit("--oldest-seconds", None, "How long a message may wait; else what its pipeline declares, or 900.")
 @_limit("--overdue-seconds", 60.0, "How long a delayed message may be overdue.")
@@ -105,6 +107,7 @@ def health(
     database_only: bool,
     checks: tuple[str, ...],
     location: str | None,
+    prefix: str | None,
     tick_seconds: float,
     oldest_seconds: float | None,
     timeout_seconds: float,
@@ -119,7 +122,9 @@ def health(
     session = context.ensure_object(Session)
     home = None if database_only else os.environ.get(HOME_VARIABLE) or None
     limited = Limits(**limits)
-    asked = Asked(queues, home, location, tick_seconds, oldest_seconds, timeout_seconds, limited, checks or CHECKS)
+    asked = Asked(
+        queues, home, location, prefix, tick_seconds, oldest_seconds, timeout_seconds, limited, checks or CHECKS
+    )
     found = _examine(session, asked)
     if session.json:
         instance = None if found.instance is None else {"home": home, **asdict(found.instance)}
@@ -168,7 +173,7 @@ def _look_at_instance(asked: Asked) -> InstanceSeen | None:
     # Dagster takes half a second to load, which a look at the database need not pay.
     from queue_pipeline.orchestration.storage.instance_health import look
 
-    return _in_time(lambda: look(asked.location), asked.timeout_seconds, "Dagster's storage")
+    return _in_time(lambda: look(asked.location, asked.prefix), asked.timeout_seconds, "Dagster's storage")
 
 
 def _look_at_queues(session: Session, asked: Asked, instance: InstanceSeen | None) -> QueuesSeen:

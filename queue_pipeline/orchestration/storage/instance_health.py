@@ -13,7 +13,7 @@ import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData, TickStatus
 
-from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.names import PEEK_SENSOR, PIPELINE_TAG, Names, owner
 from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline, pipelines_of
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.queue_health import HealthFinding
@@ -35,6 +35,8 @@ class PeekLoop:
     """The peek sensor of one code location."""
 
     location: str
+    prefix: str
+    """What the names of its pipelines begin with in Dagster."""
     is_on: bool
     last_tick_seconds: float | None
     """How long ago a tick last ended well; None if there never was one."""
@@ -42,9 +44,14 @@ class PeekLoop:
     """Why the last tick failed, if it did."""
     pipelines: Mapping[str, WatchedPipeline]
 
+    @property
+    def names(self) -> Names:
+        """The names of its pipelines in Dagster."""
+        return Names(self.prefix)
+
     def findings(self, tick_seconds: float, daemon_seconds: float | None) -> list[HealthFinding]:
         """What is wrong with it: off, never ticked, or not for longer than it may be."""
-        subject = f"sensor {names.PEEK_SENSOR} of {self.location}"
+        subject = f"sensor {self.names.peek_sensor} of {self.location}"
         if not self.is_on:
             return [HealthFinding("sensor", subject, f"the {subject} is off: no run is started")]
         age = self.last_tick_seconds
@@ -72,7 +79,7 @@ class LaunchedRun:
     @property
     def owner(self) -> str:
         """Under which name it holds its slots."""
-        return names.owner(self.run_id)
+        return owner(self.run_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +93,16 @@ class InstanceSeen:
 
     @property
     def pipelines(self) -> dict[str, WatchedPipeline]:
-        """The pipelines of all peek loops that are on, by name."""
-        return {name: one for loop in self.loops if loop.is_on for name, one in loop.pipelines.items()}
+        """The pipelines of all peek loops that are on, by the tag of their runs."""
+        return {
+            loop.names.named(name): one for loop in self.loops if loop.is_on for name, one in loop.pipelines.items()
+        }
 
     def findings(self, tick_seconds: float) -> list[HealthFinding]:
         """What is wrong with the peek loops."""
         if not self.loops:
-            text = f"the sensor {names.PEEK_SENSOR} was never switched on: no run is started"
-            return [HealthFinding("sensor", names.PEEK_SENSOR, text)]
+            text = f"the sensor {PEEK_SENSOR} was never switched on: no run is started"
+            return [HealthFinding("sensor", PEEK_SENSOR, text)]
         return [one for loop in self.loops for one in loop.findings(tick_seconds, self.daemon_seconds)]
 
     def without_slots(self, owners: Collection[str]) -> list[LaunchedRun]:
@@ -103,25 +112,27 @@ class InstanceSeen:
         return [run for run in quiet if run.seconds > limits[run.pipeline]]
 
 
-def look(location: str | None = None) -> InstanceSeen:
-    """Look at the instance of `DAGSTER_HOME`, at all code locations or at one."""
+def look(location: str | None = None, prefix: str | None = None) -> InstanceSeen:
+    """Look at the instance of `DAGSTER_HOME`, at all code locations or at one, with all prefixes or with one."""
     _check_home()
     now = time.time()
     with dg.DagsterInstance.get() as instance:
         states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
         loops = [
-            _loop(instance, state, now)
+            _loop(instance, state, names.prefix, now)
             for state in states
-            if state.name == names.PEEK_SENSOR and location in (None, state.repository_selector.location_name)
+            if (names := Names.of_sensor(state.name)) is not None
+            and prefix in (None, names.prefix)
+            and location in (None, state.repository_selector.location_name)
         ]
         heartbeat = instance.get_daemon_heartbeats().get(SENSOR_DAEMON)
-        pipelines = sorted({name for loop in loops for name in loop.pipelines})
-        chosen = dg.RunsFilter(statuses=LAUNCHED, tags={names.PIPELINE_TAG: pipelines})
+        pipelines = sorted({loop.names.named(name) for loop in loops for name in loop.pipelines})
+        chosen = dg.RunsFilter(statuses=LAUNCHED, tags={PIPELINE_TAG: pipelines})
         records = instance.get_run_records(chosen) if pipelines else []
         runs = [
             LaunchedRun(
                 record.dagster_run.run_id,
-                record.dagster_run.tags[names.PIPELINE_TAG],
+                record.dagster_run.tags[PIPELINE_TAG],
                 record.dagster_run.status.value,
                 now - (record.start_time or record.create_timestamp.timestamp()),
             )
@@ -130,7 +141,7 @@ def look(location: str | None = None) -> InstanceSeen:
     return InstanceSeen(loops, None if heartbeat is None else now - heartbeat.timestamp, runs)
 
 
-def _loop(instance: dg.DagsterInstance, state: InstigatorState, now: float) -> PeekLoop:
+def _loop(instance: dg.DagsterInstance, state: InstigatorState, prefix: str, now: float) -> PeekLoop:
     data = state.instigator_data if isinstance(state.instigator_data, SensorInstigatorData) else SensorInstigatorData()
     ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id, limit=2)
     ended = [tick for tick in ticks if tick.status is not TickStatus.STARTED][:1]
@@ -142,6 +153,7 @@ def _loop(instance: dg.DagsterInstance, state: InstigatorState, now: float) -> P
     since = (good[0].end_timestamp or good[0].timestamp) if good else None
     return PeekLoop(
         location=state.repository_selector.location_name,
+        prefix=prefix,
         # One that follows its code is on or off there; if it is off, it has no ticks.
         is_on=state.status is not InstigatorStatus.STOPPED,
         last_tick_seconds=None if since is None else now - since,

@@ -9,6 +9,7 @@ import dagster as dg
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from pydantic import Field
 
+from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.storage.dagster_storage import remove_asset_events, remove_run
 from queue_pipeline.transport.errors import ConfigurationError
 
@@ -43,11 +44,11 @@ def keep_days(environment: Mapping[str, str]) -> int | None:
     return int(given)
 
 
-def remove_job(job_names: Sequence[str], assets: Sequence[dg.AssetKey]) -> dg.JobDefinition:
+def remove_job(job_names: Sequence[str], assets: Sequence[dg.AssetKey], names: Names) -> dg.JobDefinition:
     """The job that removes old runs of some jobs, and old observations and check results of some assets."""
 
     @dg.op(
-        name=REMOVE_OP,
+        name=names.named(REMOVE_OP),
         description="Removes runs that ended long ago with all that they left, and old observations and check results.",
     )
     def remove(context: dg.OpExecutionContext, config: RemoveConfig) -> None:
@@ -61,14 +62,16 @@ def remove_job(job_names: Sequence[str], assets: Sequence[dg.AssetKey]) -> dg.Jo
             return time.monotonic() < end
 
         place = context.run.tags.get(REPOSITORY_LABEL_TAG)
-        runs = sum(_remove_runs(context.instance, name, place, before, end) for name in [*job_names, REMOVE_JOB])
+        runs = sum(
+            _remove_runs(context.instance, name, place, before, end) for name in [*job_names, names.named(REMOVE_JOB)]
+        )
         rows = remove_asset_events(context.instance, assets, before.replace(tzinfo=None), has_time)
         context.add_output_metadata({"runs": runs, "events": rows, "older_than_days": days})
         rest = "" if has_time() else "; the next run goes on"
         context.log.info(f"removed {runs:,} runs and {rows:,} observations and check results{rest}")
 
     @dg.job(
-        name=REMOVE_JOB,
+        name=names.named(REMOVE_JOB),
         description=f"Removes runs, observations and check results that are older than {KEEP_VARIABLE} days.",
         executor_def=dg.in_process_executor,
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from queue_pipeline.orchestration import metadata
+from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueuePipelineError
@@ -19,6 +20,7 @@ MOST_IN_A_TICK = 50
 
 
 def observe_changes(
+    names: Names,
     pipelines: Sequence[QueuePipeline],
     transport: QueueTransport,
     observed: Mapping[str, tuple[float, str]],
@@ -42,7 +44,7 @@ def observe_changes(
         if time.time() > until or len(events) >= MOST_IN_A_TICK:
             break
         try:
-            observation = metadata.queue_observation(transport, queue, inputs.get(queue))
+            observation = metadata.queue_observation(names, transport, queue, inputs.get(queue))
         except QueuePipelineError:
             # A database that went away just now, or one queue that may not be read: no reason to lose the run requests.
             continue

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster._core.events import JobFailureData, RunFailureReason
 
-from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.names import PIPELINE_TAG, Names, owner, run_of
 from queue_pipeline.orchestration.watch.code_server import CodeServer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
@@ -42,6 +42,7 @@ class Deployment:
     transport: QueueTransport
     location: str | None = None
     server: CodeServer = field(default_factory=CodeServer)
+    names: Names = field(default_factory=Names)
 
     def has_launched(self, run: dg.DagsterRun) -> bool:
         """Whether a run is one of this code location: another may have a pipeline of the same name elsewhere."""
@@ -58,7 +59,7 @@ class RunUpkeep:
     """Looks at the runs of some pipelines every few seconds, and remembers which of them hold nothing."""
 
     def __init__(self, pipelines: Sequence[QueuePipeline], clock: Callable[[], float] = time.monotonic) -> None:
-        self._start_seconds = {pipeline.name: pipeline.start_seconds for pipeline in pipelines}
+        self._pipelines = pipelines
         self._clock = clock
         self._looked_at = clock()
         self._without_since: dict[tuple[str, dg.DagsterRunStatus], float] = {}
@@ -74,10 +75,10 @@ class RunUpkeep:
         known = _runs(place.instance, held)
         # Also of slots whose lease ran out: a code server that was restarted may look later than that.
         gone = {slot.owner for slot in slots if is_gone(slot.process)}
-        for owner, run in known.items():
+        for holder, run in known.items():
             if run.is_finished:
                 _release(place, run)
-            elif owner in gone:
+            elif holder in gone:
                 _report(place, run, "its process is gone")
         self._report_lost(place, working)
         with_batch = {status.owner for status in claims}
@@ -92,21 +93,22 @@ class RunUpkeep:
         if now - self._looked_at > LONGEST_GAP_SECONDS:
             self._without_since.clear()
         self._looked_at = now
-        tags = {names.PIPELINE_TAG: list(self._start_seconds)}
+        start_seconds = {place.names.pipeline_tag(pipeline): pipeline.start_seconds for pipeline in self._pipelines}
+        tags = {PIPELINE_TAG: list(start_seconds)}
         launched = place.instance.get_runs(dg.RunsFilter(tags=tags, statuses=LAUNCHED))
-        without = [run for run in launched if place.has_launched(run) and names.owner(run.run_id) not in working]
+        without = [run for run in launched if place.has_launched(run) and owner(run.run_id) not in working]
         keys = [(run.run_id, run.status) for run in without]
         self._without_since = {key: self._without_since.get(key, now) for key in keys}
         for run, key in zip(without, keys, strict=True):
             seconds = now - self._without_since[key]
-            longest = self._start_seconds[run.tags[names.PIPELINE_TAG]]
+            longest = start_seconds[run.tags[PIPELINE_TAG]]
             if seconds >= (min(longest, ORPHAN_SECONDS) if place.is_orphan(run) else longest):
                 _report(place, run, f"it has held neither a slot nor a batch for {seconds:.0f} s")
 
 
 def end_runs(place: Deployment, run_ids: Collection[str], reason: str) -> None:
     """Have runs take no further batch."""
-    owners = {names.owner(run_id) for run_id in run_ids}
+    owners = {owner(run_id) for run_id in run_ids}
     _end(place, [one for one in place.transport.slots.list() if one.owner in owners], reason)
 
 
@@ -128,9 +130,9 @@ def _end(place: Deployment, holders: Sequence[SlotHolder], reason: str) -> None:
 
 def _runs(instance: dg.DagsterInstance, owners: Collection[str]) -> dict[str, dg.DagsterRun]:
     """The runs of this instance among some owners."""
-    run_ids = [run_id for owner in owners if (run_id := names.run_of(owner)) is not None]
+    run_ids = [run_id for one in owners if (run_id := run_of(one)) is not None]
     runs = instance.get_runs(dg.RunsFilter(run_ids=run_ids)) if run_ids else []
-    return {names.owner(run.run_id): run for run in runs}
+    return {owner(run.run_id): run for run in runs}
 
 
 def _report(place: Deployment, run: dg.DagsterRun, why: str) -> None:
@@ -150,9 +152,9 @@ def _release(place: Deployment, run: dg.DagsterRun, is_cancelled: bool | None = 
     """Release what a run holds. One that failed releases it itself: if it could not, it may have died of a message."""
     if is_cancelled is None:
         is_cancelled = run.status is dg.DagsterRunStatus.CANCELED
-    owner = names.owner(run.run_id)
-    for claim in place.transport.claims.release_owner(owner, died=not is_cancelled):
+    holder = owner(run.run_id)
+    for claim in place.transport.claims.release_owner(holder, died=not is_cancelled):
         logger.info("released %d messages of %s, held by run %s", claim.messages, claim.queue, run.run_id)
     # After the claims, so that the run that takes a slot finds its batch.
-    if slots := place.transport.slots.release_owner(owner):
+    if slots := place.transport.slots.release_owner(holder):
         logger.info("released %d slots, held by run %s", slots, run.run_id)

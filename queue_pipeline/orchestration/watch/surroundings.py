@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.names import CODE_TAG, PIPELINE_TAG, SLOTS_TAG, owner, run_of
 from queue_pipeline.orchestration.peek_loop import Peeked, Runs
 from queue_pipeline.orchestration.watch.run_upkeep import LAUNCHED, Deployment
 from queue_pipeline.orchestration.watch.upkeep import Upkeep
@@ -78,15 +78,15 @@ class DagsterSurroundings:
         if self._code is None or self._mover is None or time.monotonic() < self._look_for_old_code_at:
             return
         self._look_for_old_code_at = time.monotonic() + LOOK_FOR_OLD_CODE_SECONDS
-        queues = {pipeline.name: pipeline.input_queue for pipeline in pipelines}
-        tags = {names.PIPELINE_TAG: list(queues)}
+        queues = {self._place.names.pipeline_tag(pipeline): pipeline.input_queue for pipeline in pipelines}
+        tags = {PIPELINE_TAG: list(queues)}
         runs = self._instance.get_runs(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
-        old = [run for run in runs if run.tags.get(names.CODE_TAG, self._code.fingerprint) != self._code.fingerprint]
+        old = [run for run in runs if run.tags.get(CODE_TAG, self._code.fingerprint) != self._code.fingerprint]
         if not old or self._code.change() is not None:
             return
         for run in old:
-            queue = self._database.resolve(queues[run.tags[names.PIPELINE_TAG]])
-            self._database.slots.end(queue, names.owner(run.run_id), "other code is deployed")
+            queue = self._database.resolve(queues[run.tags[PIPELINE_TAG]])
+            self._database.slots.end(queue, owner(run.run_id), "other code is deployed")
 
     def runs(self, pipeline: QueuePipeline) -> Runs:
         """Who is at work, and how the last runs ended.
@@ -94,7 +94,7 @@ class DagsterSurroundings:
         A run in flight counts as a whole, unless this code location did not launch it: that one, perhaps started from
         the command line, counts by what it holds in the database. Those that died are reported by `look_after`.
         """
-        tags = {names.PIPELINE_TAG: pipeline.name}
+        tags = {PIPELINE_TAG: self._place.names.pipeline_tag(pipeline)}
         working = self._instance.get_runs(dg.RunsFilter(tags=tags, statuses=IN_FLIGHT))
         alive = [run for run in working if self._place.has_launched(run)]
         queue = self._database.resolve(pipeline.input_queue)
@@ -127,11 +127,11 @@ class DagsterSurroundings:
 
         A new run would not get them: they belong to another machine, or to a run without the pipeline's tag.
         """
-        ours = {names.owner(run.run_id) for run in counted}
-        left = {owner: holder.slots for owner, holder in held.items() if owner not in ours}
-        run_ids = [run_id for owner in left if (run_id := names.run_of(owner)) is not None]
+        ours = {owner(run.run_id) for run in counted}
+        left = {name: holder.slots for name, holder in held.items() if name not in ours}
+        run_ids = [run_id for name in left if (run_id := run_of(name)) is not None]
         known = self._instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=IN_FLIGHT)) if run_ids else []
-        here = sum(left[names.owner(run.run_id)] for run in known)
+        here = sum(left[owner(run.run_id)] for run in known)
         return sum(left.values()), sum(left.values()) - here
 
 
@@ -141,8 +141,8 @@ def _was_ended(run: dg.DagsterRun) -> bool:
 
 def _slots_of(run: dg.DagsterRun, pipeline: QueuePipeline, held: Mapping[str, SlotHolder]) -> int:
     """How many batches a run may have in work; one that takes no more has those that it is about to finish."""
-    holder = held.get(names.owner(run.run_id))
+    holder = held.get(owner(run.run_id))
     if holder is not None and holder.ending is not None:
         return holder.slots
-    given = run.tags.get(names.SLOTS_TAG, "")
+    given = run.tags.get(SLOTS_TAG, "")
     return int(given) if given.isdigit() else pipeline.slots

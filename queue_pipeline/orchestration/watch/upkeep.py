@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.pipeline_checks import DESCRIPTIONS, CheckOutcome, evaluation, look_once
+from queue_pipeline.orchestration.checks import DESCRIPTIONS, CheckOutcome, evaluation, look_once
+from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, RunUpkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import DatabaseUnavailableError
@@ -93,14 +93,14 @@ class Upkeep:
     def _checks_of(self, pipeline: QueuePipeline) -> Callable[[Deployment], None]:
         def look(place: Deployment) -> None:
             for name in DESCRIPTIONS:
-                self._report(pipeline, look_once(place.transport, pipeline, name))
+                self._report(place.names, pipeline, look_once(place.transport, pipeline, name))
 
         return look
 
-    def _report(self, pipeline: QueuePipeline, outcome: CheckOutcome) -> None:
+    def _report(self, names: Names, pipeline: QueuePipeline, outcome: CheckOutcome) -> None:
         """Report a check when its outcome changed, and every hour."""
         key, now = dg.AssetCheckKey(names.pipeline_key(pipeline), outcome.name), self._clock()
         passed, reported_at = self._reported.get(key, (None, now))
         if passed is not outcome.passed or now - reported_at >= REPORT_SECONDS:
             self._reported[key] = (outcome.passed, now)
-            self._evaluations.append(evaluation(pipeline, outcome))
+            self._evaluations.append(evaluation(names, pipeline, outcome))

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.checks import AGE, look
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.pipeline_checks import AGE, look
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.dagster import pipelines
 
@@ -81,7 +81,7 @@ def job_of(pipeline, resources):
     definitions = dg.Definitions.merge(
         build_definitions([pipeline], autostart=False), dg.Definitions(resources=resources)
     )
-    return definitions.resolve_job_def(names.job_name(pipeline))
+    return definitions.resolve_job_def(names.Names().job(pipeline))
 
 
 def execute(pipeline, resources, instance):

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.orchestration import names
+from queue_pipeline.orchestration.checks import AGE, ERRORS, look
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.pipeline_checks import AGE, ERRORS, look
 from queue_pipeline.processing.declaration.outcomes import each, fail, publish, send
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.event import Event
@@ -67,7 +67,7 @@ def test_a_run_over_an_nginn_queue_materializes_and_its_queue_is_plotted(backend
     definitions = dg.Definitions.merge(
         build_definitions([pipeline], autostart=False), dg.Definitions(resources=pipelines.resources(backend, warm))
     )
-    result = definitions.resolve_job_def(names.job_name(pipeline)).execute_in_process(instance=instance)
+    result = definitions.resolve_job_def(names.Names().job(pipeline)).execute_in_process(instance=instance)
     assert [body["n"] for body in bodies(nginn, "billing")] == [0, 1, 3]
     assert bodies(nginn, "sql://db/Subscriber") == [{"$type": "Shop.Sold, Shop", "n": n} for n in (0, 1, 3)]
     found = nginn.nginn.figures(nginn.resolve(QUEUE))

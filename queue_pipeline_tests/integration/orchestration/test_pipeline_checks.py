@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
+from queue_pipeline.orchestration.checks import AGE, ERRORS, EXPIRED, look
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.pipeline_checks import AGE, ERRORS, EXPIRED, look
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.failed.error_message import Failure, error_message
@@ -78,7 +78,7 @@ def test_a_message_that_waits_for_long_warns(queues, seconds, passed):
     queues.send("orders", new_message("1", headers={wire.TIME_SENT: sent}))
     found = only(queues, pipelines.declare(oldest_message_seconds=500), AGE)
     assert found.passed is passed
-    assert ("see whether the sensor peek_queues is on" in found.description) is not passed
+    assert ("see whether the peek sensor is on" in found.description) is not passed
     assert found.metadata["depth_messages"] == 1
 
 

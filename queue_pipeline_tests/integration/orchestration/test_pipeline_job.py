@@ -21,7 +21,7 @@ def execute(pipeline, resources, instance, tags=None):
     definitions = dg.Definitions.merge(
         build_definitions([pipeline], autostart=False), dg.Definitions(resources=resources)
     )
-    job = definitions.resolve_job_def(names.job_name(pipeline))
+    job = definitions.resolve_job_def(names.Names().job(pipeline))
     return job.execute_in_process(instance=instance, raise_on_error=False, tags=tags)
 
 

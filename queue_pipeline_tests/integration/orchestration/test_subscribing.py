@@ -2,20 +2,18 @@
 
 import pytest
 
-from queue_pipeline.orchestration import subscribing
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscription
 from queue_pipeline_tests.support.dagster import pipelines
-from queue_pipeline_tests.support.dagster.in_process import execute, figures, skip_reason, ticked
+from queue_pipeline_tests.support.dagster.in_process import execute, figures, peek_sensor, skip_reason, ticked
 
 WANTED = {"subscribes_to": ["Shop.OrderPlaced, Shop", "Shop.IOrderEvent"], "endpoint": "Shop.Orders"}
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch):
-    """A code server that was just started, with short ticks."""
+def short_ticks(monkeypatch):
+    """Short ticks."""
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0.1")
-    monkeypatch.setattr(subscribing, "_done", set())
 
 
 def subscribed(transport):
@@ -35,12 +33,12 @@ def test_a_tick_subscribes_the_input_queue_and_a_preview_does_not(backend, queue
     assert [request.job_name for request in ticked(backend, instance, **WANTED).run_requests] == ["orders_pipeline"]
 
 
-def test_an_operator_who_ends_a_subscription_is_heeded_until_the_next_start(backend, queues, instance, monkeypatch):
-    ticked(backend, instance, **WANTED)
+def test_an_operator_who_ends_a_subscription_is_heeded_until_the_next_start(backend, queues, instance):
+    of_one_server = peek_sensor(pipelines.declare(**WANTED))
+    ticked(backend, instance, sensor=of_one_server)
     queues.subscriptions.unsubscribe("Shop.Orders", "Shop.OrderPlaced")
-    ticked(backend, instance, **WANTED)
+    ticked(backend, instance, sensor=of_one_server)
     assert subscribed(queues) == [("Shop.Orders", "Shop.IOrderEvent")]
-    monkeypatch.setattr(subscribing, "_done", set())
     ticked(backend, instance, **WANTED)
     assert len(subscribed(queues)) == 2
 

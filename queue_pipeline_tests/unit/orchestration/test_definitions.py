@@ -12,11 +12,11 @@ from queue_pipeline.definitions import defs
 from queue_pipeline.orchestration.definitions import (
     autostarts,
     build_definitions,
-    event_specs,
     find_pipelines,
     project_code,
-    queue_specs,
 )
+from queue_pipeline.orchestration.external_assets import event_specs, queue_specs
+from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 from queue_pipeline.transport import Event
 from queue_pipeline.transport.errors import ConfigurationError
@@ -200,7 +200,7 @@ def test_two_pipelines_on_one_queue_are_refused():
 
 def test_two_addresses_that_would_be_one_asset_are_refused():
     with pytest.raises(ConfigurationError, match=r"'shop orders' and 'shop.orders' would both be the asset queues/"):
-        queue_specs([declare("first", "shop.orders"), declare("second", "shop orders")])
+        queue_specs([declare("first", "shop.orders"), declare("second", "shop orders")], Names())
 
 
 def test_a_chain_of_pipelines_is_one_line_of_queues_and_pipelines():
@@ -242,7 +242,7 @@ def test_events_are_assets_that_depend_on_whoever_publishes_them():
         declare("orders", publishes=[Event("Shop.OrderAccepted, Shop", ("Shop.IOrderEvent",), description="It is.")]),
         declare("imports", publishes=["Shop.OrderAccepted", "Shop.Imported"], subscribes_to=["Shop.OrderAccepted"]),
     ]
-    specs = {spec.key.to_user_string(): spec for spec in event_specs(made)}
+    specs = {spec.key.to_user_string(): spec for spec in event_specs(made, Names())}
     assert set(specs) == {"events/Shop/OrderAccepted", "events/Shop/Imported"}
     accepted = specs["events/Shop/OrderAccepted"]
     assert {dep.asset_key.to_user_string() for dep in accepted.deps} == {"orders", "imports"}
@@ -253,7 +253,7 @@ def test_events_are_assets_that_depend_on_whoever_publishes_them():
 
 def test_events_that_would_be_one_asset_are_refused():
     with pytest.raises(ConfigurationError, match="would both be the asset events/Shop/A"):
-        event_specs([declare(publishes=["Shop.A", "Shop+A"])])
+        event_specs([declare(publishes=["Shop.A", "Shop+A"])], Names())
 
 
 def test_the_code_of_a_project_is_watched_unless_that_is_switched_off():

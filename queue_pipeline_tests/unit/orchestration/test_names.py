@@ -20,12 +20,12 @@ ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda mes
     ],
 )
 def test_a_queue_is_an_asset_whose_key_a_person_can_guess(queue, key):
-    assert names.queue_key(queue).to_user_string() == key
+    assert names.Names().queue_key(queue).to_user_string() == key
 
 
 def test_a_pipeline_has_an_asset_a_job_and_an_owner_of_its_name():
-    assert names.pipeline_key(ORDERS) == dg.AssetKey("orders")
-    assert names.job_name(ORDERS) == "orders_pipeline"
+    assert names.Names().pipeline_key(ORDERS) == dg.AssetKey("orders")
+    assert names.Names().job(ORDERS) == "orders_pipeline"
     assert names.owner("1234") == "run 1234"
 
 

@@ -177,7 +177,7 @@ def test_runs_are_tagged_with_the_code_of_the_server_that_defined_them(sqlite, m
 
 
 def materialize(backend, instance, code, spark=None, **options):
-    asset = pipeline_asset(pipelines.declare(**options), code)
+    asset = pipeline_asset(pipelines.declare(**options), code, names.Names())
     return dg.materialize([asset], resources=pipelines.resources(backend, spark), instance=instance)
 
 

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as STATUS
 
-from queue_pipeline.orchestration.pipeline_checks import ERRORS
+from queue_pipeline.orchestration.checks import ERRORS
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment
 from queue_pipeline.orchestration.watch.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
 from queue_pipeline.transport import OutgoingMessage, new_message

@@ -1,0 +1,81 @@
+"""The names at the root of the package: what a program may import, and what that costs it."""
+
+import enum
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import queue_pipeline
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = ("pyspark", "dagster", "sqlalchemy", "pandas", "pyarrow")
+
+
+def program(text):
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def signature(value):
+    """How something is called: of a model its fields, of an enumeration its members."""
+    if issubclass(type(value), enum.EnumType):
+        return [member.value for member in value]
+    if hasattr(value, "model_fields"):
+        return sorted(value.model_fields)
+    return None if issubclass(type(value), type) and issubclass(value, Exception) else str(inspect.signature(value))
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = json.loads(
+        program(f"import queue_pipeline, sys, json; print(json.dumps([n for n in {HEAVY} if n in sys.modules]))")
+    )
+    assert heavy == []
+
+
+@pytest.mark.parametrize("name", ["QueueTransport", "QueueClient", "OutgoingMessage", "QueuePipelineError"])
+def test_what_other_programs_need_loads_neither_spark_nor_dagster(name):
+    unwanted = ("pyspark", "dagster", "pandas")
+    text = f"from queue_pipeline import {name}; import sys; print([n for n in {unwanted} if n in sys.modules])"
+    assert program(text).strip() == "[]"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Queue'"):
+        queue_pipeline.Queue  # noqa: B018 - the access is what is tested
+
+
+def test_every_public_name_is_there_and_listed():
+    assert len(queue_pipeline.__all__) == len(set(queue_pipeline.__all__))
+    assert set(queue_pipeline.__all__) <= set(dir(queue_pipeline))
+    for name in queue_pipeline.__all__:
+        assert getattr(queue_pipeline, name).__name__ == name
+
+
+@pytest.mark.parametrize("name", queue_pipeline.__all__)
+def test_a_public_name_is_called_as_the_last_release_was(name):
+    """Change the pinned text only together with the CHANGELOG: it is what programs of others call."""
+    pinned = json.loads((Path(__file__).parent / "public_api.json").read_text())
+    assert sorted(pinned) == sorted(queue_pipeline.__all__)
+    assert signature(getattr(queue_pipeline, name)) == pinned[name]
+
+
+IMPORT = re.compile(r"^\s*(?:from|import) (queue_pipeline(?:\.\w+)*)", re.MULTILINE)
+
+
+def written_for_users():
+    files = [*(ROOT / "queue_pipeline" / "defs").glob("*.py"), ROOT / "queue_pipeline" / "definitions.py"]
+    return [*files, ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize("path", written_for_users(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_users_read_imports_nothing_deeper_than_the_root(path):
+    # `sql_queue` by hand is a page of its own, about a module of its own.
+    source = {"queue_pipeline.processing.source.source"} if path.name == "spark.md" else set()
+    allowed = {"queue_pipeline", "queue_pipeline.testing", "queue_pipeline.defs", *source}
+    assert set(IMPORT.findall(path.read_text())) <= allowed
