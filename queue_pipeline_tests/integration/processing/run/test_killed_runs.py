@@ -9,8 +9,31 @@ import pytest
 from queue_pipeline_tests.support.processing.killed_run import KILLED, STEPS, Children, kinds
 from queue_pipeline_tests.support.processing.killed_shop import Shop
 
+REPRESENTATIVES = {
+    "claim: committed",
+    "batch: transforming",
+    "results: claimed rows deleted",
+    "results: committed",
+    "failure: counted",
+    "failure: committed",
+    "split: committed",
+    "separation: committed",
+    "delayed retry: sent",
+    "error copy: outbox cleared",
+    "due messages: moved",
+}
+"""One step of each kind, before and after its commit; the others run with all tests only."""
 
-@pytest.mark.parametrize("step", STEPS, ids=kinds())
+
+def steps_of(steps, kept=frozenset(REPRESENTATIVES)):
+    """The steps as parameters; those that are not kept are slow."""
+    return [
+        pytest.param(step, marks=() if step in kept else pytest.mark.slow, id=kind)
+        for step, kind in zip(steps, kinds(steps), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("step", steps_of(STEPS))
 def test_a_run_that_is_killed_leaves_nothing_undone_and_nothing_done_twice(shop, children, step):
     """The first time that the step is reached; the second run is there for what only delayed messages reach."""
     kill_and_settle(shop, children, Shop.release, step)
@@ -30,42 +53,42 @@ UNNOTICED = [
 ]
 
 
-@pytest.mark.parametrize("step", UNNOTICED, ids=kinds(UNNOTICED))
+@pytest.mark.parametrize("step", steps_of(UNNOTICED, {"batch: transforming", "results: outbox cleared"}))
 def test_a_run_whose_death_nobody_noticed(shop, children, step):
     """Its lease ends by itself, and whoever takes the batch over counts the failure."""
     kill_and_settle(shop, children, Shop.let_the_lease_be_over, step)
     shop.check()
 
 
-LATER = [
-    ("batch: transforming", 4),
-    ("results: sent", 3),
-    ("results: committed", 2),
-    ("failure: committed", 3),
-    ("split: committed", 3),
-    ("delayed retry: outbox cleared", 2),
-    ("error copy: committed", 2),
-]
+LATER = {
+    "batch: transforming": 4,
+    "results: sent": 3,
+    "results: committed": 2,
+    "failure: committed": 3,
+    "split: committed": 3,
+    "delayed retry: outbox cleared": 2,
+    "error copy: committed": 2,
+}
 
 
-@pytest.mark.parametrize(("step", "times"), LATER, ids=kinds([f"{step} {times}" for step, times in LATER]))
-def test_a_run_that_is_killed_later_on(shop, children, step, times):
-    """Not at the first batch but while one is being halved, or after half of the poison was seen to."""
-    kill_and_settle(shop, children, Shop.release, step, times)
+@pytest.mark.parametrize("step", steps_of(list(LATER), {"results: sent", "split: committed"}))
+def test_a_run_that_is_killed_later_on(shop, children, step):
+    """Not at the first batch but while one is being halved, or after half of the poison went to the error queue."""
+    kill_and_settle(shop, children, Shop.release, step, LATER[step])
     shop.check()
 
 
-@pytest.mark.parametrize(
-    ("step", "times"),
-    [("batch: transforming", 3), ("results: sent", 1), ("failure: counted", 2), ("split: committed", 1)],
-    ids=kinds(["batch: transforming", "results: sent", "failure: counted", "split: committed"]),
-)
-def test_one_of_two_runs_on_a_queue_is_killed(shop, children, step, times):
+BESIDE_ANOTHER = {"batch: transforming": 3, "results: sent": 1, "failure: counted": 2, "split: committed": 1}
+
+
+@pytest.mark.parametrize("step", steps_of(list(BESIDE_ANOTHER), {"results: sent"}))
+def test_one_of_two_runs_on_a_queue_is_killed(shop, children, step):
     """The first of them has the poison; the other one goes on, and takes nothing that is still held."""
     shop.send(60)
     one, other = "run 1", "run 2"
     codes = children.run(
-        shop.run(one, step=step, times=times, batch_messages=8), shop.run(other, after=one, batch_messages=8)
+        shop.run(one, step=step, times=BESIDE_ANOTHER[step], batch_messages=8),
+        shop.run(other, after=one, batch_messages=8),
     )
     assert codes == [KILLED, 0]
     shop.release(one)
