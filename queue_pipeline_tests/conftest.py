@@ -84,13 +84,12 @@ def _is_heavy(item: pytest.Item) -> bool:
 
 
 def _group(item: pytest.Item) -> str:
-    """Tests of one group run in one process: those of one deployment, those of the suite's Spark, else a module."""
+    """Tests of one group run in one process: those of one deployment, else of a module.
+
+    Each process has a Spark server of its own: one for both would leave the other process without work.
+    """
     folders = _folders(item)
-    if folders[0] in SERVICES:
-        return folders[0]
-    if "spark_settings" in getattr(item, "fixturenames", ()):
-        return "spark"
-    return "/".join(folders)
+    return folders[0] if folders[0] in SERVICES else "/".join(folders)
 
 
 @pytest.fixture(scope="session")

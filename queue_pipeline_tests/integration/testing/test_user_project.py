@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.heavy
+
 TESTS = """
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

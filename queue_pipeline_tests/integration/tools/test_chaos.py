@@ -19,6 +19,8 @@ from tools.chaos.faults import BACKENDS, COMMIT_CUTS, CUTS, KILLED, RESTARTS, ST
 from tools.chaos.worker import KINDS
 from tools.processes import MARK, Processes
 
+pytestmark = pytest.mark.heavy
+
 SEED = 20
 SECONDS = 25
 START_SECONDS = 120.0

@@ -11,6 +11,8 @@ import pytest
 
 from tools.postgres_cluster import PostgresCluster, PostgresClusterError, find_binaries
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[PostgresCluster]:

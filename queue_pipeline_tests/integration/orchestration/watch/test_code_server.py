@@ -20,6 +20,8 @@ from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.support.command_line import environment
 from queue_pipeline_tests.support.waiting import eventually
 
+pytestmark = pytest.mark.heavy
+
 LOCATION = "queue_pipeline"
 START_SECONDS = 120.0
 STOP_SECONDS = 20.0

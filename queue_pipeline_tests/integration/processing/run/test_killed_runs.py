@@ -9,6 +9,8 @@ import pytest
 from queue_pipeline_tests.support.processing.killed_run import KILLED, STEPS, Children, kinds
 from queue_pipeline_tests.support.processing.killed_shop import Shop
 
+pytestmark = pytest.mark.heavy
+
 REPRESENTATIVES = {
     "claim: committed",
     "batch: transforming",

@@ -28,6 +28,8 @@ from queue_pipeline_tests.support.processing.plain_transformer import PlainTrans
 from queue_pipeline_tests.support.processing.recovering import declare, run
 from queue_pipeline_tests.support.waiting import eventually
 
+pytestmark = pytest.mark.heavy
+
 TABLE = "Orders"
 QUEUE = f"sql://shop/{TABLE}"
 MESSAGES = {"sqlite": 1_000, "postgresql": 2_400, "sqlserver": 1_000}
