@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -19,6 +20,7 @@ from queue_pipeline.cli.commands.failed_output import (
     write_takers,
     write_whole,
 )
+from queue_pipeline.cli.export import check_export, export_options, write_export
 from queue_pipeline.cli.output import write_json, write_lines
 from queue_pipeline.cli.parameters import POSITIVE, Queue, Text
 from queue_pipeline.cli.progress import progress
@@ -30,6 +32,7 @@ from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline.transport.words import count_of
 
+LISTED_MESSAGES = 20
 STAYED = 1
 """The exit code when some of the chosen messages could not go back."""
 F = TypeVar("F", bound=Callable[..., Any])
@@ -91,20 +94,29 @@ def errors(context: click.Context) -> None:
 @errors.command("list")
 @criteria
 @click.option(
-    "--limit", type=POSITIVE, metavar="N", default=20, show_default=True, help="Maximum number of messages to list."
+    "--limit",
+    type=POSITIVE,
+    metavar="N",
+    help=f"Maximum number of messages to list.  [default: {LISTED_MESSAGES}; all with --csv and --parquet]",
 )
+@export_options
 @shared_options
 @pass_session
-def list_errors(session: Session, /, limit: int, **chosen: Any) -> None:
+def list_errors(session: Session, /, limit: int | None, as_csv: bool, parquet: Path | None, **chosen: Any) -> None:
     """List failed messages, oldest first, and count those that failed alike.
 
     They stay in the error queue, and no lock is held. The table shows the beginning of each error; --json and
-    `errors show` print all of it.
+    `errors show` print all of it. --csv and --parquet write a table of all such messages with their bodies, read into
+    memory first.
     """
+    exports = check_export(session, as_csv, parquet)
     selection = Selection(**chosen) if any(chosen.values()) else None
     with session.transport() as transport:
         queue = transport.resolve(session.error_queue)
-        messages = transport.failed.list(queue, selection, limit)
+        if exports:
+            write_export(transport.browse_failed(queue, selection, limit), parquet, headers=False)
+            return
+        messages = transport.failed.list(queue, selection, limit or LISTED_MESSAGES)
         groups = transport.failed.count_by(queue, selection)
     if session.json:
         counts = [{**group._asdict(), "messages": number} for group, number in groups.counts]

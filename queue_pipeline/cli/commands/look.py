@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from queue_pipeline.cli.export import check_export, export_options, write_export
 from queue_pipeline.cli.output import write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE, queue_argument, queues_argument
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
+
+
+SHOWN_MESSAGES = 10
 
 
 @click.command()
@@ -50,21 +55,27 @@ def peek(session: Session, queues: tuple[str, ...], limit: int) -> None:
     "limit",
     type=POSITIVE,
     metavar="N",
-    default=10,
-    show_default=True,
-    help="Maximum number of messages to show.",
+    help=f"Maximum number of messages.  [default: {SHOWN_MESSAGES}; all with --csv and --parquet]",
 )
 @click.option("--headers", "with_headers", is_flag=True, help="Show the headers too.")
+@export_options
 @shared_options
 @pass_session
-def show(session: Session, queue: str, limit: int, with_headers: bool) -> None:
+def show(
+    session: Session, queue: str, limit: int | None, with_headers: bool, as_csv: bool, parquet: Path | None
+) -> None:
     """Show the oldest messages without taking them.
 
-    A binary body is shown in Base64. With --json the headers are always there.
+    A body that is no text is shown in Base64. With --json the headers are always there. --csv and --parquet write a
+    table of all messages, read into memory first; --headers makes each header a column of it.
     """
+    exports = check_export(session, as_csv, parquet)
     with session.transport() as transport:
         table = transport.resolve(queue)
-        messages = transport.show(table, limit)
+        if exports:
+            write_export(transport.browse(table, limit), parquet, headers=with_headers)
+            return
+        messages = transport.show(table, limit or SHOWN_MESSAGES)
     if session.json:
         write_json({"queue": table.canonical, "messages": [_document(message) for message in messages]})
         return
