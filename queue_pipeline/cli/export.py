@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from queue_pipeline.cli.output import count_of, visible, write, write_lines
+from queue_pipeline.cli.output import visible, write, write_lines
 from queue_pipeline.cli.rendering import body_text
 from queue_pipeline.cli.session import Session
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.private_files import make_private_file
+from queue_pipeline.transport.words import count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

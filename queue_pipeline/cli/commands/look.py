@@ -15,7 +15,6 @@ from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
 
-
 SHOWN_MESSAGES = 10
 
 
