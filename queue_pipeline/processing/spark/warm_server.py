@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queue_pipeline.processing.spark.folder import ABOUT, DISCOVERY, DISCOVERY_VARIABLE, spark_folder
-from queue_pipeline.processing.spark.internals.calls import stop_local_server
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.private_files import user_folder
@@ -76,6 +75,9 @@ def starts_beside(config: Mapping[str, str]) -> list[WarmSpark]:
 
 def end(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
     """Stop the server and wait until it is gone; returns what was stopped."""
+    # The command line loads this module, and PySpark only here.
+    from queue_pipeline.processing.spark.internals.calls import stop_local_server
+
     path = Path(discovery or discovery_file())
     found = find(path)
     stopped = stop_local_server(str(path))
