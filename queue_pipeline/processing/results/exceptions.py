@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from queue_pipeline.processing.spark.errors import WorkerError, is_plumbing, is_spark_error, without_jvm, worker_errors
 from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE, Failure
-from queue_pipeline.transport.failed.stack_frames import Frame, frame_lines, frames_of, plain_name
+from queue_pipeline.transport.failed.stack_frames import FRAME_MARK, Frame, frame_lines, frames_of, plain_name
 from queue_pipeline.transport.storable import shortened, storable
 
 LONGEST_TEXT = 65_536
@@ -76,6 +76,13 @@ def cause_of(error: BaseException) -> tuple[str, str]:
     told = describe(error)
     first, *_ = told.message.strip().splitlines() or [""]
     return told.error_type, re.sub(r"\w*\d\w*", "0", first)
+
+
+def reason_of(error: BaseException) -> tuple[str, str]:
+    """What errors of one reason share, whatever values they name: their type, and the place where they began."""
+    told = describe(error)
+    places = (line for line in told.stack_trace.splitlines() if line.startswith(FRAME_MARK))
+    return told.error_type, next(places, "")
 
 
 def _chain(error: BaseException) -> list[_Told]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.results.exceptions import cause_of, describe, in_a_line
+from queue_pipeline.processing.results.exceptions import cause_of, describe, in_a_line, reason_of
 from queue_pipeline.processing.run.proof import Proof
 from queue_pipeline.processing.run.verdict import Evidence, Probe, Verdict, judge
 from queue_pipeline.transport.claims.claim import Claim
@@ -104,7 +104,7 @@ class Judge:
         probed = (Probe.EMPTY_WORKS, None) if suspect is not None else self._look(sample, error)
         is_proven = suspect is not None and suspect.is_last and self._proof.is_there
         with self._lock:
-            self._causes[claim.claim_id] = cause_of(error)
+            self._causes[claim.claim_id] = reason_of(error)
             alike = Counter(self._causes.values())
             evidence = Evidence(
                 probe=probed[0],

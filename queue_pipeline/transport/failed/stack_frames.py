@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
+FRAME_MARK = "   at "
+"""How the line of a frame begins."""
 _MOST_FRAMES = 100
 _LIBRARIES = re.compile(r"^.*(?:/site-packages/|/dist-packages/|\.zip/|\.egg/|\.whl/)")
 
@@ -27,7 +29,7 @@ class Frame:
 
     def __str__(self) -> str:
         place = f" in {self.file}:line {self.line}" if self.file else ""
-        return f"   at {self.module}.{self.function}(){place}"
+        return f"{FRAME_MARK}{self.module}.{self.function}(){place}"
 
     @property
     def package(self) -> str:

@@ -103,6 +103,20 @@ def test_one_bad_message_alone_waits_for_a_success_of_the_new_code(backend, tran
     assert bodies(transport, "error") == [0]
 
 
+def test_an_error_that_names_what_it_did_not_find_is_alike_for_all_messages(transport):
+    """A table of prices that was not loaded: the words differ, the type and the place do not."""
+    fill(transport, 9)
+
+    def work(messages):
+        if messages:
+            prices = {}
+            prices["".join("ABCDEFGHI"[int(body)] for body in messages)]
+
+    ended, _ = run(transport, PlainTransformer(work), proven=False)
+    assert isinstance(ended.failure, EverythingFailsError)
+    assert (kept(transport), bodies(transport, "error")) == ((9, 0), [])
+
+
 def test_messages_that_fail_for_different_reasons_are_to_blame(transport):
     fill(transport, 4)
 
