@@ -1,7 +1,8 @@
-"""Hooks of MkDocs: pages from outside of docs/, the reference of the command line, links as a site has them."""
+"""Hooks of MkDocs: pages from outside of docs/, references made from the code, links that lead to pages of the site."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ def on_files(files, config):  # type: ignore[no-untyped-def]
 
 def on_page_markdown(markdown, page, **_):  # type: ignore[no-untyped-def]
     """Lead links to pages of the site; add the commands to the page of the command line."""
-    text = as_in_site(markdown, page.file.src_uri)
+    text = with_api(as_in_site(markdown, page.file.src_uri))
     return f"{text}\n{''.join(commands())}" if page.file.src_uri == "cli.md" else text
 
 
@@ -54,6 +55,17 @@ def as_in_site(markdown: str, page: str) -> str:
         return f"[{text}]({new}{'#' + anchor if anchor else ''})"
 
     return re.sub(r"\[(?P<text>[^\]]+)\]\((?!https?://)(?P<target>[^)\s]+)\)", led, markdown)
+
+
+def with_api(markdown: str) -> str:
+    """The text, with each list of public names replaced by what mkdocstrings makes of them."""
+
+    def described(match: re.Match[str]) -> str:
+        package = importlib.import_module(match["package"] or "queue_pipeline")
+        homes = {name: getattr(package, name).__module__ for name in match["names"].split()}
+        return "\n".join(f"::: {home}.{name}\n    options:\n      heading_level: 3\n" for name, home in homes.items())
+
+    return re.sub(r"<!-- api(?: of (?P<package>[\w.]+))?: (?P<names>[\w ]+?) -->", described, markdown)
 
 
 def commands() -> Iterator[str]:

@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 import pytest
 
+import queue_pipeline.testing
+from queue_pipeline import QueuePipeline, queue_definitions
 from queue_pipeline.cli.app import app
 from queue_pipeline.defs.orders import orders
-from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -104,24 +104,62 @@ def test_every_field_of_a_pipeline_is_explained() -> None:
 
 def test_every_job_and_sensor_is_explained() -> None:
     text = (ROOT / "docs/operations.md").read_text()
-    made = build_definitions([orders], autostart=False)
+    made = queue_definitions([orders], autostart=False)
     names = {each.name for each in [*(made.jobs or ()), *(made.sensors or ())]}
     assert {name for name in names if f"`{name}`" not in text} == set()
 
 
-@pytest.mark.parametrize(("name", "job"), [("labels", "write_labels_pipeline"), ("prices", "answer_prices_pipeline")])
-def test_the_pipelines_of_the_readme_can_be_declared(tmp_path: Path, name: str, job: str) -> None:
-    (block,) = re.findall(
-        rf"```python\n(# queue_pipeline/defs/{name}\.py\n.*?)```", (ROOT / "README.md").read_text(), re.S
-    )
-    module_file = tmp_path / f"{name}.py"
+def python_of(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+
+
+@pytest.mark.parametrize(
+    ("page", "begins", "job"),
+    [
+        ("README.md", "# shop.py", "write_invoices_pipeline"),
+        ("docs/clients.md", "# queue_pipeline/defs/prices.py", "answer_prices_pipeline"),
+        ("docs/nginn.md", "# queue_pipeline/defs/import_orders.py", "import_orders_pipeline"),
+    ],
+)
+def test_pipelines_that_are_shown_can_be_declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, begins: str, job: str
+) -> None:
+    monkeypatch.setenv("QUEUE_PIPELINE_NGINN", '{"aliases": ["ShopDb"]}')
+    (block,) = [text for text in python_of(page) if text.startswith(begins)]
+    module_file = tmp_path / f"{job}.py"
     module_file.write_text(block)
-    spec = importlib.util.spec_from_file_location(name, module_file)
+    spec = importlib.util.spec_from_file_location(job, module_file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    made = build_definitions([orders, getattr(module, name)], autostart=False)
-    assert {"orders_pipeline", job} <= {one.name for one in made.jobs or ()}
+    declared = [each for each in vars(module).values() if isinstance(each, QueuePipeline)]
+    made = queue_definitions(declared, autostart=False)
+    assert job in {one.name for one in made.jobs or ()}
+
+
+def test_readme_and_tutorial_show_the_same_pipeline() -> None:
+    in_readme, in_tutorial = (
+        next(text for text in python_of(page) if "write_invoices" in text) for page in ("README.md", "docs/tutorial.md")
+    )
+    assert in_readme.removeprefix("# shop.py\n") == in_tutorial
+
+
+@every_page
+def test_names_that_are_imported_from_the_package_are_public(page: Path) -> None:
+    imported = re.findall(r"from (queue_pipeline(?:\.testing)?) import ([\w, ]+)", page.read_text())
+    wrong = [
+        name
+        for package, names in imported
+        for name in re.split(r",\s*", names.strip())
+        if name not in importlib.import_module(package).__all__
+    ]
+    assert wrong == []
+
+
+def test_every_public_name_is_on_the_page_of_the_api() -> None:
+    text = (ROOT / "docs/api.md").read_text()
+    listed = {name for names in re.findall(r"<!-- api[^:]*: ([\w ]+?) -->", text) for name in names.split()}
+    assert listed == {*queue_pipeline.__all__, *queue_pipeline.testing.__all__}
 
 
 def way_of_a_message() -> list[tuple[str, str]]:
