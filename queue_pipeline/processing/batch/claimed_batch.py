@@ -67,12 +67,14 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """The messages of a claim, and the rows among them that cannot be read."""
+    """The messages of a claim that are in this process, and the rows among them that cannot be read."""
 
     claim: Claim
     messages: Table
     unreadable: Sequence[Unreadable]
     read_seconds: float = 0.0
+    is_whole: bool = True
+    """Whether these are all messages of the claim; executors read the others themselves."""
 
     @property
     def read(self) -> RowsRead:

@@ -1,9 +1,10 @@
-"""A claim through Spark without passing through this process: executors read it, transform it and stage the results."""
+"""The backend of a cluster: executors read a claim, transform it and stage its results; this process never has it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -12,16 +13,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.batch.claimed_batch import SCHEMA, Unreadable
+from queue_pipeline.processing.batch.backend import Processed
+from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_rows
+from queue_pipeline.processing.batch.local import LocalBackend
 from queue_pipeline.processing.batch.manifest import Manifest
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, PAYLOAD, messages_frame
-from queue_pipeline.processing.batch.part_report import PartReport, read_part, row_versions
+from queue_pipeline.processing.batch.part_report import PartReport, read_part, row_ranges, row_versions
+from queue_pipeline.processing.batch.sent_times import SentTimes
 from queue_pipeline.processing.batch.task_staging import Messages, abandon, new_job
 from queue_pipeline.processing.batch.tasks import REPORT, REPORTS, TABLES, Reading, Staging
 from queue_pipeline.processing.batch.worker_transport import executor_settings
 from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.declaration.contract import returned_by
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.results.acknowledgement import acknowledgements
 from queue_pipeline.processing.results.confirmations import Confirming, confirmations
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.outcome_writer import outcome_messages
@@ -34,10 +39,12 @@ from queue_pipeline.processing.spark.internals.calls import collected, physical_
 from queue_pipeline.processing.spark.plan_partitioning import is_narrow
 from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_reader import Part
 from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.errors import ClaimLostError
+from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.operations.user_tables import TableRows
 
 _CONFIRMED = ("row_version", "headers", "body", "message_id")
@@ -143,6 +150,85 @@ class Executors:
             raise
         manifest = Manifest.of(Manifest.model_validate_json(report) for report in found[REPORT].to_pylist())
         return manifest, [OutcomeRows.from_bytes(rows) for task in found[TABLES].to_pylist() for rows in task]
+
+
+class ExecutorBackend:
+    """Computes claims without reading them: only messages that failed, or that ask for an answer, come here."""
+
+    def __init__(
+        self, pipeline: QueuePipeline, transport: QueueTransport, executors: Executors, local: LocalBackend
+    ) -> None:
+        """What is not about a whole claim, `local` does."""
+        self._pipeline = pipeline
+        self._transport = transport
+        self._executors = executors
+        self._local = local
+
+    def read(self, claim: Claim, *, with_sample: bool) -> ClaimedBatch:
+        """Nothing, or the first message as a sample, if it can be read."""
+        reader, rows = self._transport.claim_reader, SCHEMA.empty_table()
+        if with_sample:
+            rows = read_rows(reader, claim, [claim.first_row_version])
+        return ClaimedBatch(claim, rows, (), is_whole=False)
+
+    def came_back(self, batch: ClaimedBatch) -> list[tuple[int, int]]:
+        """Messages that failed before and came back after a delay, as ranges of row versions; none if all did."""
+        marked = self._transport.claims.marked(batch.claim, wire.quote(wire.RETRIES))
+        return [] if len(marked) == batch.claim.messages else row_ranges(marked)
+
+    def process(self, batch: ClaimedBatch, sending: Sending) -> Processed:
+        """Have a claim transformed and its results staged."""
+        claim, started = batch.claim, datetime.now(UTC)
+        results = self._executors.stage(claim, sending)
+        failed = [one.row_version for one in results.failures]
+        return Processed(
+            claim=claim,
+            backend="executors",
+            read=results.read,
+            failed=read_rows(self._transport.claim_reader, claim, failed),
+            times=SentTimes.of_parts(results.parts),
+            failures=results.failures,
+            unreadable=results.unreadable,
+            confirmations=self._acknowledged(claim, failed),
+            staged=[*results.groups, *self._confirmed(claim, failed, started)],
+            sent=sum(group.messages for group in results.groups),
+            tables=results.tables,
+            without_outcome=results.without_outcome,
+        )
+
+    def probe(self, sample: ClaimedBatch | None, sending: Callable[[], Sending]) -> Exception | None:
+        """The error of the transform on some messages, or on none; None if it works."""
+        return self._local.probe(sample, sending)
+
+    def answers(self) -> bool:
+        """Whether Spark is there."""
+        return self._local.answers()
+
+    def _confirmed(self, claim: Claim, failed: Sequence[int], started: datetime) -> list[StagedGroup]:
+        """The copies for the audit queue: one of every message, so that executors make them."""
+        pipeline = self._pipeline
+        if pipeline.audit_queue is None:
+            return []
+        confirming = Confirming(
+            audit_queue=pipeline.audit_queue,
+            audit_time_to_live=pipeline.audit_time_to_live,
+            endpoint=pipeline.endpoint_name,
+            started=started,
+            ended=datetime.now(UTC),
+            refused=list(failed),
+        )
+        return self._executors.confirm(claim, confirming)
+
+    def _acknowledged(self, claim: Claim, failed: Sequence[int]) -> list[MessageColumns]:
+        """What ServiceControl waits for; where there are audit copies, these are the answer."""
+        pipeline, transport = self._pipeline, self._transport
+        if pipeline.audit_queue is not None:
+            return []
+        retried = set(transport.claims.marked(claim, wire.RETRY_UNIQUE_MESSAGE_ID)) - set(failed)
+        if not retried:
+            return []
+        rows = read_rows(transport.claim_reader, claim, sorted(retried))
+        return acknowledgements(rows, datetime.now(UTC), pipeline.endpoint_name)
 
 
 def _without_outcome(reports: Sequence[PartReport], manifest: Manifest) -> list[int]:

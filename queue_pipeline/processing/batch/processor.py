@@ -1,37 +1,30 @@
-"""One batch from claim to completion: read, transform, and everything written in one transaction."""
+"""One batch from claim to completion, whichever backend computes it: everything is written in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_batch, read_rows
-from queue_pipeline.processing.batch.executor_batch import ExecutorBatches
+from queue_pipeline.processing.batch.backend import Backend, Processed
+from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_batch
 from queue_pipeline.processing.batch.executors import Executors
-from queue_pipeline.processing.batch.report import BatchReport, Clock, driver_report
-from queue_pipeline.processing.batch.route import travels_by_executors
+from queue_pipeline.processing.batch.report import BatchReport, Clock, report_of
+from queue_pipeline.processing.batch.route import backend_of
 from queue_pipeline.processing.batch.sending import BatchContext, Retry
+from queue_pipeline.processing.batch.sent_times import SentTimes
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.results.acknowledgement import acknowledgements
-from queue_pipeline.processing.results.audit import audit_copies
-from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.failed_copies import FailedCopies, reasons_of, same_reason
-from queue_pipeline.processing.results.sorting import refused_among
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.error_message import Failure
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+NO_COPIES = FailedCopies((), (), 0)
 
 
 class BatchProcessor:
@@ -44,112 +37,106 @@ class BatchProcessor:
         transformer: Transformer,
         executors: Executors | None = None,
     ) -> None:
-        """Without `executors` every batch passes through this process."""
-        self._pipeline = pipeline
+        """Without `executors` every batch is computed by the local backend."""
+        self._mode = pipeline.transaction_mode
         self._transport = transport
-        self._transformer = transformer
         self._context = BatchContext(pipeline, transport)
-        self._executors = executors
-        self._by_executors = ExecutorBatches(self._context, executors) if executors is not None else None
+        self._backend: Backend = backend_of(pipeline, transport, transformer, executors)
 
-    @cached_property
-    def goes_to_executors(self) -> bool:
-        """Whether Spark's executors read the claims of this run and stage their results themselves."""
-        if self._executors is None:
-            return False
-        shares = self._transport.database.dialect.locks_rows
-        return travels_by_executors(
-            self._pipeline, self._executors.master, can_travel=self._transport.settings is not None, shares=shares
-        )
+    def read(self, claim: Claim, *, with_sample: bool = False) -> ClaimedBatch:
+        """What the backend has to read in this process before it computes a claim."""
+        return self._backend.read(claim, with_sample=with_sample)
 
-    def work_by_executors(self, claim: Claim) -> BatchReport:
-        """Have executors transform a claim and stage everything that comes of it, and complete it."""
-        if self._by_executors is None:
-            raise ConfigurationError(f"pipeline {self._pipeline.name}: there are no executors to give a batch to")
-        return self._by_executors.work(claim)
-
-    def read(self, claim: Claim) -> ClaimedBatch:
-        """The messages of a claim."""
+    def read_whole(self, claim: Claim) -> ClaimedBatch:
+        """All messages of a claim."""
         return read_batch(self._transport.claim_reader, claim)
 
-    def read_first(self, claim: Claim) -> ClaimedBatch:
-        """The first message of a claim, if it can be read."""
-        rows = read_rows(self._transport.claim_reader, claim, [claim.first_row_version])
-        return ClaimedBatch(claim, rows, ())
+    def came_back(self, batch: ClaimedBatch) -> list[tuple[int, int]]:
+        """Messages that failed before and came back after a delay, as ranges of row versions; none if all did."""
+        return self._backend.came_back(batch)
 
-    def rehearse(self, batch: ClaimedBatch) -> None:
-        """Transform a batch and write nothing; raises what the transform raises."""
-        self._transformer.transform(batch, self._context.sending())
+    def process(self, batch: ClaimedBatch) -> BatchReport:
+        """Compute a batch and write everything that comes of it."""
+        sending, clock = self._context.sending(), Clock()
+        with self._context.subscribers_named(sending):
+            processed = self._backend.process(batch, sending)
+            computed = clock.lap()
+            copies = self._context.copies(processed.failed, reasons_of(processed.failures, self._context.place))
+            self._write(processed, copies)
+        return report_of(processed, copies, clock, computed)
+
+    def probe(self, sample: ClaimedBatch | None) -> Exception | None:
+        """The error of the transform on a message that was processed before, or on none; nothing is written."""
+        return self._backend.probe(sample, self._context.sending)
+
+    def answers(self) -> bool:
+        """Whether Spark, or whatever computes, is there."""
+        return self._backend.answers()
 
     def take(self, batch: ClaimedBatch) -> None:
-        """End a claim before its messages are processed: from here on nothing but this process knows them."""
-        self._complete(batch, ())
+        """End a claim before its messages are processed: from here on only this process has them."""
+        self._complete(_nothing_of(batch), ())
 
-    def work(self, batch: ClaimedBatch) -> BatchReport:
-        """Transform a batch and write everything that comes of it."""
-        sending = self._context.sending()
-        with self._context.subscribers_named(sending):
-            return self._work(batch, sending)
-
-    def _work(self, batch: ClaimedBatch, sending: Sending) -> BatchReport:
-        mode, started, clock = self._pipeline.transaction_mode, datetime.now(UTC), Clock()
-        results = self._transformer.transform(batch, sending)
-        transformed = clock.lap()
-        reasons = reasons_of(results.failures, self._context.place)
-        refused = refused_among(self._pipeline.name, batch.messages, reasons)
-        errors = self._context.copies(batch.messages.filter(refused), reasons)
-        done = batch.messages.filter(pc.invert(refused))
-        ready = [*results.ready, *errors.ready, *self._confirmations(done, started)]
-        if mode in (TransactionMode.UNRELIABLE, TransactionMode.RECEIVE_ONLY):
-            self._transport.dispatch_columns(ready)
-            ready = []
-        if mode is not TransactionMode.UNRELIABLE:
-            self._complete(batch, ready, self._context.own_tables(results.tables), errors.marks)
-        return driver_report(batch, errors, clock, results, transformed)
-
-    def give_up(
-        self,
-        batch: ClaimedBatch,
-        failure: Failure,
-        retry: Retry = lambda _: None,
-    ) -> BatchReport:
+    def give_up(self, batch: ClaimedBatch, failure: Failure, retry: Retry = lambda _: None) -> BatchReport:
         """End a batch whose messages all failed: each is tried again later, or goes to the error queue."""
         clock = Clock()
         copies = self._context.copies(batch.messages, same_reason(batch.messages, failure), retry)
-        if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
+        processed = _nothing_of(batch)
+        if self._mode is TransactionMode.UNRELIABLE:
             self._transport.dispatch_columns(copies.ready)
         else:
-            self._complete(batch, copies.ready, marks=copies.marks)
-        return driver_report(batch, copies, clock)
+            self._complete(processed, copies.ready, copies)
+        return report_of(processed, copies, clock)
 
     def give_up_unread(self, claim: Claim, failure: Failure) -> BatchReport:
-        """End a batch of one message that cannot be read: the database moves it to the error queue as it is."""
+        """End a batch of one message that cannot be read: the database moves it to the error queue unchanged."""
         clock, version = Clock(), claim.first_row_version
-        batch = ClaimedBatch(
-            claim, SCHEMA.empty_table(), [Unreadable(version, f"row version {version}", failure.message)]
-        )
-        self._complete(batch, ())
-        return driver_report(batch, FailedCopies((), (), 0), clock)
+        unreadable = [Unreadable(version, f"row version {version}", failure.message)]
+        processed = _nothing_of(ClaimedBatch(claim, SCHEMA.empty_table(), unreadable))
+        self._complete(processed, ())
+        return report_of(processed, NO_COPIES, clock)
+
+    def _write(self, processed: Processed, copies: FailedCopies) -> None:
+        """Write all that came of a batch: by the mode before, with or without the end of its claim.
+
+        Results that executors staged become visible with the completion in every mode: the outbox has them until then.
+        """
+        messages = [*processed.results, *copies.ready, *processed.confirmations]
+        sends_first = self._mode is TransactionMode.RECEIVE_ONLY and processed.backend == "local"
+        if sends_first or self._mode is TransactionMode.UNRELIABLE:
+            self._transport.dispatch_columns(messages)
+            messages = []
+        if self._mode is not TransactionMode.UNRELIABLE:
+            self._complete(processed, messages, copies, self._context.own_tables(processed.tables))
 
     def _complete(
         self,
-        batch: ClaimedBatch,
-        ready: Sequence[MessageColumns],
+        processed: Processed,
+        messages: Sequence[MessageColumns],
+        copies: FailedCopies = NO_COPIES,
         work: Callable[[Connection], None] | None = None,
-        marks: Sequence[FailedRow] = (),
     ) -> None:
-        dead_letters = [row.row_version for row in batch.unreadable]
+        """The one completion of every batch."""
         self._transport.claims.complete(
-            batch.claim, (), work, ready=ready, dead_letters=dead_letters, marks=marks, read=batch.read
+            processed.claim,
+            (),
+            work,
+            ready=messages,
+            dead_letters=[row.row_version for row in processed.unreadable],
+            staged=processed.staged,
+            marks=copies.marks,
+            read=processed.read,
         )
 
-    def _confirmations(self, messages: Table, started: datetime) -> list[MessageColumns]:
-        """What is sent about messages that were processed: to the audit queue, and to whoever retried them."""
-        pipeline, now = self._pipeline, datetime.now(UTC)
-        confirmed = acknowledgements(messages, now, pipeline.endpoint_name)
-        if pipeline.audit_queue is None:
-            return confirmed
-        audited = audit_copies(
-            pipeline.audit_queue, messages, started, now, pipeline.endpoint_name, pipeline.audit_time_to_live
-        )
-        return [*confirmed, audited]
+
+def _nothing_of(batch: ClaimedBatch) -> Processed:
+    """A batch of which nothing came."""
+    return Processed(
+        claim=batch.claim,
+        backend="local",
+        read=batch.read,
+        failed=SCHEMA.empty_table(),
+        times=SentTimes.of_messages(batch.messages),
+        unreadable=batch.unreadable,
+        read_seconds=batch.read_seconds,
+    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.errors import SparkKilledError, SparkLostError
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.run.rate_limit import RateLimit
@@ -29,10 +29,10 @@ class Isolation:
     death of a Spark that worked on one batch and nothing else is a failure of that batch.
     """
 
-    def __init__(self, claims: Claims, transformer: Transformer, limit: RateLimit, spark: RunSpark | None) -> None:
-        """Without a `spark`, it cannot be started anew in this process."""
+    def __init__(self, claims: Claims, answers: Callable[[], bool], limit: RateLimit, spark: RunSpark | None) -> None:
+        """`answers`: whether Spark is there. Without a `spark`, it cannot be started anew in this process."""
         self._claims = claims
-        self._transformer = transformer
+        self._answers = answers
         self._limit = limit
         self._spark = spark
 
@@ -43,7 +43,7 @@ class Isolation:
 
     def death(self, claim: Claim, error: Exception) -> Death | None:
         """What died with a batch; None if its failure is its own."""
-        if (claim.isolated or involves_spark(error)) and not self._transformer.answers():
+        if (claim.isolated or involves_spark(error)) and not self._answers():
             what = self._spark.what_ended_it() if self._spark is not None else "it does not answer"
             return Death(f"{what} ({in_a_line(describe(error))})", is_gone=True)
         lost = shared_loss(error)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.executors import Executors
-from queue_pipeline.processing.batch.part_report import row_ranges
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.batch.transformer import Transformer
@@ -37,7 +36,6 @@ from queue_pipeline.processing.run.proof import Proof
 from queue_pipeline.processing.run.rate_limit import RateLimit
 from queue_pipeline.processing.run.verdict import Verdict
 from queue_pipeline.processing.spark.run_spark import RunSpark
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import (
     ClaimLostError,
@@ -89,22 +87,21 @@ class Recovery:
         proof: str | None = None,
         spark: RunSpark | None = None,
     ) -> None:
-        """With `executors`, batches may be theirs; see `route`. `proof` stands for the code and Spark of this run;
+        """With `executors`, the option `route` chooses the backend. `proof` stands for the code and Spark of the run;
         `spark` is what `transformer` computes with, if it can be another one for batches that are tried alone.
         """
         self._pipeline = pipeline
         self._policy = pipeline.retries
         self._transport = transport
-        self._transformer = transformer
         self.processor = BatchProcessor(pipeline, transport, transformer, executors)
         """What it tries batches with."""
         address = transport.resolve(pipeline.input_queue).canonical
         self.limit = RateLimit(self._policy, transport.failures, address)
         known = Proof(transport.failures, address, proof)
-        self.judge = Judge(self._policy.alike_failures, self._probe, known, lambda: self.limit.failures)
+        self.judge = Judge(self._policy.alike_failures, self.processor.probe, known, lambda: self.limit.failures)
         """Who is to blame for failures."""
         self._environment = Environment(pipeline, transport)
-        self._isolation = Isolation(transport.claims, transformer, self.limit, spark)
+        self._isolation = Isolation(transport.claims, self.processor.answers, self.limit, spark)
         self._stopped = threading.Event()
         self._has_reason = threading.Event()
         self._can_delay: bool | None = None
@@ -133,23 +130,20 @@ class Recovery:
         self._transport.claims.begin(claim)
         if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
             return self._attempt_unreliable(claim)
-        batch = sample = None
+        batch = None
         try:
-            if self.processor.goes_to_executors:
-                sample = self.processor.read_first(claim) if self.judge.needs_sample else None
-            else:
-                batch = sample = self.processor.read(claim)
-            if suspects := self._came_back(claim, batch):
+            batch = self.processor.read(claim, with_sample=self.judge.needs_sample)
+            if suspects := self.processor.came_back(batch):
                 # A message that failed before is suspect: the others need not fail with it.
                 return Attempted(again=self._transport.claims.separate(claim, suspects))
-            report = self.processor.work(batch) if batch else self.processor.work_by_executors(claim)
+            report = self.processor.process(batch)
         except ClaimLostError:
             raise
         except Exception as error:
             if self.is_environment(error):
                 raise
             return self.recover(claim, error, batch)
-        return Attempted([report], self._succeeded(report, sample))
+        return Attempted([report], self._succeeded(report, batch))
 
     def hung(self, claim: Claim) -> Attempted:
         """Note a batch whose attempt did not return: first it is isolated, because Spark itself may hang; then each
@@ -164,14 +158,6 @@ class Recovery:
         claim, in_a_row = note(claim, in_a_line(failure))
         self.limit.failed(in_a_row)
         return Attempted((), (claim,), failure, step)
-
-    def _came_back(self, claim: Claim, batch: ClaimedBatch | None) -> list[tuple[int, int]]:
-        """Messages that failed before and came back after a delay, unless all of them did; as ranges."""
-        if batch is not None:
-            ranges = batch.came_back
-            return [] if ranges and _is_all(batch, ranges) else ranges
-        marked = self._transport.claims.marked(claim, wire.quote(wire.RETRIES))
-        return [] if len(marked) == claim.messages else row_ranges(marked)
 
     def _handle_abandoned(self, claim: Claim) -> Attempted | None:
         """What is due for a batch that failed in other processes, before it is tried here; None: try it."""
@@ -257,7 +243,7 @@ class Recovery:
             return delayed_retry(self._policy, headers, now, unrecoverable=unrecoverable)
 
         try:
-            messages = replace(batch, claim=claim) if batch else self.processor.read(claim)
+            messages = replace(batch, claim=claim) if batch and batch.is_whole else self.processor.read_whole(claim)
         except Exception as unread:
             if self.is_environment(unread) or isinstance(unread, ClaimLostError):
                 raise
@@ -281,7 +267,7 @@ class Recovery:
 
     def _try_unreliable(self, batch: ClaimedBatch) -> Attempted:
         try:
-            report = self.processor.work(batch)
+            report = self.processor.process(batch)
         except Exception as error:
             if self._stopped.is_set():
                 raise
@@ -305,16 +291,6 @@ class Recovery:
             return []
         is_usable = sample is not None and not report.failed and sample.messages.num_rows > 0
         return self.judge.succeeded(_first_of(sample) if sample is not None and is_usable else None)
-
-    def _probe(self, sample: ClaimedBatch | None) -> Exception | None:
-        """The error of the transform on a message that was processed before, or on none; nothing is written."""
-        if sample is None:
-            return self._transformer.probe()
-        try:
-            self.processor.rehearse(sample)
-        except Exception as error:
-            return error
-        return None
 
     def _keep_reason(self, error: Exception) -> None:
         """Keep why a run ends, for the sensor, the checks and the command line; unless it was terminated."""
@@ -348,8 +324,3 @@ def _first_of(batch: ClaimedBatch) -> ClaimedBatch | None:
     if len(batch.messages["body"][0].as_buffer()) > SAMPLE_BYTES:
         return None
     return replace(batch, messages=batch.messages.take([0]), unreadable=())
-
-
-def _is_all(batch: ClaimedBatch, ranges: Sequence[tuple[int, int]]) -> bool:
-    rows = batch.messages["row_version"]
-    return list(ranges) == [(rows[0].as_py(), rows[-1].as_py())]

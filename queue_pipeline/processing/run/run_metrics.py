@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.batch.report import SLOWEST_KEPT, BatchReport
+from queue_pipeline.processing.batch.report import BatchReport
+from queue_pipeline.processing.batch.sent_times import SLOWEST_KEPT
 from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.recovery import Attempted
 

@@ -11,9 +11,7 @@ from queue_pipeline.transport.messages import TransactionMode
 
 def process(processor: BatchProcessor, pipeline: QueuePipeline, claim: Claim) -> BatchReport:
     """Read, transform and complete, in the order in which a run does."""
-    if processor.goes_to_executors:
-        return processor.work_by_executors(claim)
     batch = processor.read(claim)
     if pipeline.transaction_mode is TransactionMode.UNRELIABLE:
         processor.take(batch)
-    return processor.work(batch)
+    return processor.process(batch)

@@ -81,5 +81,5 @@ def test_a_failure_of_a_message_that_the_batch_does_not_have_ends_no_message(tra
     claim = transport.claim("orders", "me", 100)
     processor = BatchProcessor(declare(), transport, Confused())
     with pytest.raises(TransformError, match="belongs to no message of the batch"):
-        processor.work(processor.read(claim))
+        processor.process(processor.read(claim))
     assert [status.messages for status in transport.claims.list()] == [2]

@@ -1,8 +1,8 @@
-"""Which way batches take: a pure decision, and Spark is asked for its master only if that decides it."""
+"""Which backend batches get: a pure decision, and Spark is asked for its master only if that decides it."""
 
 import pytest
 
-from queue_pipeline.processing.batch.route import is_local, travels_by_executors
+from queue_pipeline.processing.batch.route import is_local, route
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 
@@ -10,8 +10,8 @@ def declare(**options):
     return QueuePipeline(name="orders", input_queue="orders", transform=lambda messages: messages, **options)
 
 
-def decided(master, *, can_travel=True, shares=True, **options):
-    return travels_by_executors(declare(**options), lambda: master, can_travel=can_travel, shares=shares)
+def decided(master, **options):
+    return route(declare(**options), lambda: master, is_reachable=True, has_many_writers=True)
 
 
 def not_asked():
@@ -19,9 +19,9 @@ def not_asked():
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2]", "local[2,3]"])
-def test_a_local_master_has_batches_go_through_the_driver(master):
+def test_a_local_master_means_the_local_backend(master):
     assert is_local(master)
-    assert not decided(master)
+    assert decided(master) == "local"
 
 
 @pytest.mark.parametrize(
@@ -29,25 +29,25 @@ def test_a_local_master_has_batches_go_through_the_driver(master):
 )
 def test_a_cluster_has_its_executors_read_batches(master):
     assert not is_local(master)
-    assert decided(master)
+    assert decided(master) == "executors"
 
 
 @pytest.mark.parametrize("master", [None, ""])
 def test_a_server_that_names_no_master_is_not_taken_for_a_cluster(master):
-    assert not decided(master)
+    assert decided(master) == "local"
 
 
-def test_a_database_of_one_writer_and_connections_that_cannot_travel_stay_with_the_driver():
-    for options in ({"shares": False}, {"can_travel": False}):
-        given = {"can_travel": True, "shares": True, **options}
-        assert not travels_by_executors(declare(), not_asked, **given)
+@pytest.mark.parametrize("missing", ["is_reachable", "has_many_writers"])
+def test_a_database_of_one_writer_and_one_that_executors_cannot_open_mean_the_local_backend(missing):
+    given = {"is_reachable": True, "has_many_writers": True, missing: False}
+    assert route(declare(), not_asked, **given) == "local"
 
 
-@pytest.mark.parametrize(("route", "way"), [("local", False), ("executors", True)])
-def test_what_the_pipeline_says_needs_no_master(route, way):
-    assert travels_by_executors(declare(route=route), not_asked, can_travel=False, shares=False) is way
+@pytest.mark.parametrize("chosen", ["local", "executors"])
+def test_what_the_pipeline_says_needs_no_master(chosen):
+    assert route(declare(route=chosen), not_asked, is_reachable=False, has_many_writers=False) == chosen
 
 
 def test_an_unreliable_batch_is_gone_before_executors_could_read_it():
     declared = declare(transaction_mode="unreliable")
-    assert not travels_by_executors(declared, not_asked, can_travel=True, shares=True)
+    assert route(declared, not_asked, is_reachable=True, has_many_writers=True) == "local"

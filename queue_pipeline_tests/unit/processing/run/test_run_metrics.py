@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from queue_pipeline.orchestration.glossary import RUN_REPORT, RUN_SUMS
 from queue_pipeline.orchestration.metadata import of_run, sentence
-from queue_pipeline.processing.batch.report import SLOWEST_KEPT, BatchReport
+from queue_pipeline.processing.batch.report import BatchReport
+from queue_pipeline.processing.batch.sent_times import SLOWEST_KEPT
 from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.run_metrics import FAILED_KEPT, RunFigures, slowest
 from queue_pipeline.processing.spark.internals import parts
