@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.recovery import Attempted
+from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.transport.words import count_of
 

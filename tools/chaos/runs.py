@@ -11,8 +11,9 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import Failed
+from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
-from queue_pipeline.processing.run.recovery import Attempted, Recovery
+from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import MessageColumns, TableRows
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES

@@ -10,7 +10,7 @@ from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, 
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.report import BatchReport, Clock, report_of
 from queue_pipeline.processing.batch.route import backend_of
-from queue_pipeline.processing.batch.sending import BatchContext, Retry
+from queue_pipeline.processing.batch.sending import BatchContext, Retry, never
 from queue_pipeline.processing.batch.sent_times import SentTimes
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
@@ -77,7 +77,7 @@ class BatchProcessor:
         """End a claim before its messages are processed: from here on only this process has them."""
         self._complete(_nothing_of(batch), ())
 
-    def give_up(self, batch: ClaimedBatch, failure: Failure, retry: Retry = lambda _: None) -> BatchReport:
+    def give_up(self, batch: ClaimedBatch, failure: Failure, retry: Retry = never) -> BatchReport:
         """End a batch whose messages all failed: each is tried again later, or goes to the error queue."""
         clock = Clock()
         copies = self._context.copies(batch.messages, same_reason(batch.messages, failure), retry)

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 Retry = Callable[[Mapping[str, str]], DelayedRetry | None]
+"""The next retry of a message, by its headers; None: it goes to the error queue."""
+
+
+def never(_: Mapping[str, str]) -> DelayedRetry | None:
+    """No message is tried again."""
+    return None
 
 
 def sending_of(pipeline: QueuePipeline, canonical: Callable[[str], str], events: Mapping[str, Publication]) -> Sending:
@@ -80,7 +86,7 @@ class BatchContext:
             subscribers = (*subscribers, *others)
         return Publication(event.enclosed_types, subscribers, event.content_type)
 
-    def copies(self, messages: Table, reasons: Mapping[int, Failure], retry: Retry = lambda _: None) -> FailedCopies:
+    def copies(self, messages: Table, reasons: Mapping[int, Failure], retry: Retry = never) -> FailedCopies:
         """What is written for messages that failed, each for its own reason."""
         queue = self.transport.resolve(self.pipeline.input_queue)
         if is_nginn(queue) and self.pipeline.transaction_mode is not TransactionMode.UNRELIABLE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -73,27 +72,6 @@ class Recoverability(BaseModel):
 
 
 NO_RETRIES = Recoverability(immediate_retries=0, delayed_retries=0)
-
-
-class Step(enum.Enum):
-    """What is done next with messages that failed together."""
-
-    RETRY = "retry"
-    SPLIT = "split"
-    WAIT = "wait for the verdict"
-    ISOLATE = "try alone"
-    GIVE_UP = "give up"
-
-
-def next_step(policy: Recoverability, messages: int, failures: int, *, unrecoverable: bool = False) -> Step:
-    """Decide for messages that have now failed this many times. Several that failed together are split: one of them is
-    the cause, and the others are not.
-    """
-    if messages > 1:
-        return Step.SPLIT
-    if unrecoverable or failures > policy.immediate_retries:
-        return Step.GIVE_UP
-    return Step.RETRY
 
 
 @dataclass(frozen=True, slots=True)

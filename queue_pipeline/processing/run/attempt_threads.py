@@ -6,9 +6,22 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TypeVar
 
+from queue_pipeline.transport.claims.claim import Claim
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class InWork:
+    """A claim that a thread works on, and until when it is waited for."""
+
+    claim: Claim
+    until: float
+    hung: bool = False
+    """Whether an attempt on it never returned, and the thread only counts the failure of its messages."""
 
 
 class AttemptThreads:

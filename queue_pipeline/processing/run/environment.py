@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.errors import SparkUnavailableError
@@ -45,11 +46,23 @@ class Environment:
     def __init__(self, pipeline: QueuePipeline, transport: QueueTransport) -> None:
         self._pipeline = pipeline
         self._transport = transport
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """The run was terminated: from now on no message causes an error."""
+        self._stopped.set()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run was terminated."""
+        return self._stopped.is_set()
 
     def causes(self, error: BaseException) -> bool:
         """Whether the next message would meet the same error. A missing or forbidden queue that a message asked to
         reply to fails that message only.
         """
+        if self._stopped.is_set():
+            return True
         if isinstance(error, QueueNotFoundError):
             return self._needs(error.queue)
         if isinstance(error, AccessDeniedError) and error.queue is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable
 from types import TracebackType
 
 from queue_pipeline.transport.claims.claim import Claim
@@ -40,6 +41,22 @@ class Heartbeat:
         """Renew this claim no longer."""
         with self._lock:
             self._held.pop(claim.claim_id, None)
+
+    def release(self, claims: Iterable[Claim]) -> None:
+        """Renew these no longer, and let others take them at once."""
+        for claim in claims:
+            self.let_go(claim)
+            try:
+                self._claims.release(claim)
+            except ClaimLostError:
+                continue
+            except QueuePipelineError as error:
+                logger.warning(
+                    "claim %s of %s could not be released and waits for its lease: %s",
+                    claim.claim_id,
+                    claim.queue,
+                    error,
+                )
 
     @property
     def held(self) -> list[Claim]:

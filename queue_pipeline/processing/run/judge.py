@@ -6,9 +6,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
+from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.results.exceptions import cause_of, describe, in_a_line, reason_of
 from queue_pipeline.processing.run.proof import Proof
 from queue_pipeline.processing.run.verdict import Evidence, Probe, Verdict, judge
@@ -16,6 +17,8 @@ from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.storable import shortened
 
 LONGEST_CAUSE = 300
+SAMPLE_BYTES = 1_048_576
+"""A larger message is not kept to probe with."""
 REPEAT_SECONDS = 5.0
 """For how long a failing probe is repeated."""
 
@@ -84,6 +87,12 @@ class Judge:
                 suspect.is_cleared = True
         self._proof.note()
         return self.offer()
+
+    def processed(self, report: BatchReport, batch: ClaimedBatch) -> list[Claim]:
+        """A batch was processed: if any of its messages succeeded, that may decide about others; returns those."""
+        if len(report.failed) >= report.messages:
+            return []
+        return self.succeeded(None if report.failed else _first_of(batch))
 
     def together(self, error: Exception) -> Judgement:
         """Judge a failure of several messages: the environment, or not known. Probes once until something succeeds."""
@@ -176,3 +185,10 @@ class Judge:
             "nothing else is left to try, and no message has succeeded with this code and Spark yet; once one has, "
             "messages that fail go to the error queue",
         )
+
+
+def _first_of(batch: ClaimedBatch) -> ClaimedBatch | None:
+    """A copy of the first message of a batch, unless it is large: a slice would keep the whole batch in memory."""
+    if not batch.messages.num_rows or len(batch.messages["body"][0].as_buffer()) > SAMPLE_BYTES:
+        return None
+    return replace(batch, messages=batch.messages.take([0]), unreadable=())

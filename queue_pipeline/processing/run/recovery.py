@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import replace
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
-from queue_pipeline.processing.batch.report import BatchReport
+from queue_pipeline.processing.batch.sending import never
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.declaration.recoverability import (
-    DelayedRetry,
-    Step,
-    delayed_retry,
-    next_step,
-    scheduled_retry,
-)
 from queue_pipeline.processing.errors import (
     AbandonedError,
     BatchTimeoutError,
@@ -29,46 +21,28 @@ from queue_pipeline.processing.errors import (
     SparkLostError,
 )
 from queue_pipeline.processing.results.exceptions import describe, error_types, in_a_line
+from queue_pipeline.processing.run.attempted import Attempted
+from queue_pipeline.processing.run.decision import Step, after_abandonment, after_failure
+from queue_pipeline.processing.run.delayed_retries import DelayedRetries
 from queue_pipeline.processing.run.environment import Environment
 from queue_pipeline.processing.run.isolation import Isolation
 from queue_pipeline.processing.run.judge import LONGEST_CAUSE, Judge, Judgement
 from queue_pipeline.processing.run.proof import Proof
 from queue_pipeline.processing.run.rate_limit import RateLimit
+from queue_pipeline.processing.run.unreliable import UnreliableBatches
 from queue_pipeline.processing.run.verdict import Verdict
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import (
     ClaimLostError,
     DatabaseUnavailableError,
-    QueueNotFoundError,
     QueuePipelineError,
 )
-from queue_pipeline.transport.failed.error_message import Failure
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.storable import shortened
 from queue_pipeline.transport.transport import QueueTransport
 
-LEAST_DEATHS = 2
-"""How often Spark or the process must die of a message alone before it is given up: a restart may hit any message."""
-SAMPLE_BYTES = 1_048_576
-"""A larger message is not kept to probe with."""
-
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Attempted:
-    """What became of an attempt: batches that ended, those still to be tried, and how it goes on if it failed."""
-
-    reports: Sequence[BatchReport] = ()
-    again: Sequence[Claim] = ()
-    failure: Failure | None = None
-    step: Step | None = None
-    error_for_all: Exception | None = None
-    """Set when unreliable messages were given up for an error that the next ones would meet too."""
-    later: Sequence[Claim] = ()
-    """Messages that failed alone and wait for their verdict, while others are tried."""
 
 
 class Recovery:
@@ -100,15 +74,17 @@ class Recovery:
         known = Proof(transport.failures, address, proof)
         self.judge = Judge(self._policy.alike_failures, self.processor.probe, known, lambda: self.limit.failures)
         """Who is to blame for failures."""
-        self._environment = Environment(pipeline, transport)
+        self.environment = Environment(pipeline, transport)
         self._isolation = Isolation(transport.claims, self.processor.answers, self.limit, spark)
-        self._stopped = threading.Event()
+        self._delayed = DelayedRetries(pipeline, transport)
+        self._unreliable = UnreliableBatches(
+            self.processor, transport.failures, self.environment, self.judge, self.limit
+        )
         self._has_reason = threading.Event()
-        self._can_delay: bool | None = None
 
     def stop(self) -> None:
         """From now on an error means that the run was terminated, and counts as no failure."""
-        self._stopped.set()
+        self.environment.stop()
 
     def attempt(self, claim: Claim) -> Attempted:
         """Try a batch. What it raises is caused by no message: the claim is still held, and is to be released."""
@@ -140,10 +116,11 @@ class Recovery:
         except ClaimLostError:
             raise
         except Exception as error:
-            if self.is_environment(error):
+            if self.environment.causes(error):
                 raise
             return self.recover(claim, error, batch)
-        return Attempted([report], self._succeeded(report, batch))
+        self.limit.succeeded()
+        return Attempted([report], self.judge.processed(report, batch))
 
     def hung(self, claim: Claim) -> Attempted:
         """Note a batch whose attempt did not return: first it is isolated, because Spark itself may hang; then each
@@ -161,13 +138,11 @@ class Recovery:
 
     def _handle_abandoned(self, claim: Claim) -> Attempted | None:
         """What is due for a batch that failed in other processes, before it is tried here; None: try it."""
-        step = next_step(self._policy, claim.messages, claim.failures)
-        # A death is counted on an isolated claim only; on any other, the failure was the message's own.
-        may_be_innocent = claim.isolated and claim.messages == 1 and claim.failures < LEAST_DEATHS
-        if step is Step.RETRY or may_be_innocent:
+        step = after_abandonment(self._policy, claim.messages, claim.failures, isolated=claim.isolated)
+        if step is None:
             return None
         if step is Step.SPLIT:
-            return Attempted(again=self._transport.claims.split(claim, claim.messages // 2), step=step)
+            return Attempted(again=self._halves(claim), step=step)
         known = [one.last_error for one in self._transport.claims.list() if one.claim_id == claim.claim_id]
         abandoned = AbandonedError(
             f"{claim.messages:,} message(s) of {claim.queue} failed {claim.failures} times; the last that is known: "
@@ -223,78 +198,42 @@ class Recovery:
         """What is done with messages that are to blame, or that failed together: again, in halves, later, or never."""
         failure = describe(error)
         unrecoverable = self._policy.is_unrecoverable(error_types(error))
-        step = next_step(self._policy, claim.messages, claim.failures, unrecoverable=unrecoverable)
         kills = isinstance(error, (SparkKilledError, AbandonedError))
-        if step is Step.GIVE_UP and kills and claim.failures < LEAST_DEATHS:
-            step = Step.RETRY
+        step = after_failure(self._policy, claim.messages, claim.failures, unrecoverable=unrecoverable, kills=kills)
         if step is Step.SPLIT:
-            return Attempted((), self._transport.claims.split(claim, claim.messages // 2), failure, step)
+            return Attempted((), self._halves(claim), failure, step)
         if step is Step.RETRY:
             return Attempted((), (claim,), failure, step)
-        now, queue = datetime.now(UTC), self._transport.resolve(self._pipeline.input_queue)
-
-        def retry(headers: Mapping[str, str]) -> DelayedRetry | None:
-            # One that kills would come back among others, and each of its attempts takes a Spark.
-            if kills or not self._delays():
-                return None
-            if is_nginn(queue):
-                waits = self._transport.book.nginn.retry_seconds
-                return scheduled_retry(self._policy, waits, headers, unrecoverable=unrecoverable)
-            return delayed_retry(self._policy, headers, now, unrecoverable=unrecoverable)
-
         try:
-            messages = replace(batch, claim=claim) if batch and batch.is_whole else self.processor.read_whole(claim)
+            is_here = batch is not None and batch.is_whole
+            messages = replace(batch, claim=claim) if batch and is_here else self.processor.read_whole(claim)
         except Exception as unread:
-            if self.is_environment(unread) or isinstance(unread, ClaimLostError):
+            if self.environment.causes(unread) or isinstance(unread, ClaimLostError):
                 raise
-            if claim.messages > 1:
-                return Attempted((), self._transport.claims.split(claim, claim.messages // 2), failure, Step.SPLIT)
             return Attempted([self.processor.give_up_unread(claim, describe(unread))], (), failure, step)
         if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
             self.processor.take(messages)
+        # One that kills would come back among others, and each of its attempts takes a Spark.
+        retry = never if kills else self._delayed.schedule(unrecoverable=unrecoverable)
         return Attempted([self.processor.give_up(messages, failure, retry)], (), failure, step)
 
+    def _halves(self, claim: Claim) -> Sequence[Claim]:
+        return self._transport.claims.split(claim, claim.messages // 2)
+
     def _attempt_unreliable(self, claim: Claim) -> Attempted:
-        """The claim ends first; after that a message that fails can only go to the error queue, and only from here."""
+        """The claim ends first: from then on its messages are in this process only."""
         try:
             batch = self.processor.read(claim)
         except Exception as error:
-            if self.is_environment(error) or isinstance(error, ClaimLostError):
+            if self.environment.causes(error) or isinstance(error, ClaimLostError):
                 raise
             return self.recover(claim, error, None)
         self.processor.take(batch)
-        return self._try_unreliable(batch)
-
-    def _try_unreliable(self, batch: ClaimedBatch) -> Attempted:
-        try:
-            report = self.processor.process(batch)
-        except Exception as error:
-            if self._stopped.is_set():
-                raise
-            failure = describe(error)
-            self.limit.failed(self._transport.failures.add(batch.claim.queue, in_a_line(failure)))
-            for_all = self.is_environment(error) or self.judge.together(error).verdict is Verdict.ENVIRONMENT
-            if for_all or batch.messages.num_rows <= 1:
-                given_up = self.processor.give_up(batch, failure)
-                return Attempted([given_up], (), failure, Step.GIVE_UP, error if for_all else None)
-            halves = [self._try_unreliable(half) for half in batch.halves()]
-            reports = [report for half in halves for report in half.reports]
-            error_for_all = next((half.error_for_all for half in halves if half.error_for_all), None)
-            return Attempted(reports, (), failure, Step.SPLIT, error_for_all)
-        self._succeeded(report, batch)
-        return Attempted([report])
-
-    def _succeeded(self, report: BatchReport, sample: ClaimedBatch | None) -> list[Claim]:
-        """Note that a batch went well; returns messages that waited for that."""
-        self.limit.succeeded()
-        if len(report.failed) >= report.messages:
-            return []
-        is_usable = sample is not None and not report.failed and sample.messages.num_rows > 0
-        return self.judge.succeeded(_first_of(sample) if sample is not None and is_usable else None)
+        return self._unreliable.attempt(batch)
 
     def _keep_reason(self, error: Exception) -> None:
         """Keep why a run ends, for the sensor, the checks and the command line; unless it was terminated."""
-        if self._stopped.is_set() or self._has_reason.is_set() or isinstance(error, DatabaseUnavailableError):
+        if self.environment.is_stopped or self._has_reason.is_set() or isinstance(error, DatabaseUnavailableError):
             return
         # Once: other batches in work end for the same reason.
         self._has_reason.set()
@@ -302,25 +241,3 @@ class Recovery:
             self.limit.failed(self._transport.failures.add(self.limit.queue, in_a_line(describe(error))))
         except QueuePipelineError as trouble:
             logger.warning("pipeline %s: why its run ends could not be kept: %s", self._pipeline.name, trouble)
-
-    def _delays(self) -> bool:
-        """Whether there is a table for delayed messages: one that a .NET endpoint installed may have another name."""
-        if self._can_delay is None and self._policy.delayed_retries:
-            try:
-                self._transport.delayed.next_due_seconds(self._transport.resolve(self._pipeline.input_queue))
-                self._can_delay = True
-            except QueueNotFoundError as error:
-                self._can_delay = False
-                logger.warning("pipeline %s: no delayed retries, because %s", self._pipeline.name, error)
-        return bool(self._can_delay)
-
-    def is_environment(self, error: Exception) -> bool:
-        """Whether no message causes an error, by its kind. Once the run was terminated, none does."""
-        return self._stopped.is_set() or self._environment.causes(error)
-
-
-def _first_of(batch: ClaimedBatch) -> ClaimedBatch | None:
-    """A copy of the first message of a batch, unless it is large: a slice would keep the whole batch in memory."""
-    if len(batch.messages["body"][0].as_buffer()) > SAMPLE_BYTES:
-        return None
-    return replace(batch, messages=batch.messages.take([0]), unreadable=())

@@ -14,7 +14,7 @@ from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.batch.sent_times import SLOWEST_KEPT
 from queue_pipeline.processing.results.failed_copies import MessageFailure
-from queue_pipeline.processing.run.recovery import Attempted
+from queue_pipeline.processing.run.attempted import Attempted
 
 FAILED_KEPT = 20
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
-from queue_pipeline.processing.run.recovery import Attempted
 from queue_pipeline.transport import Operation, OutgoingMessage
 
 

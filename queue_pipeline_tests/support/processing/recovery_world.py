@@ -14,8 +14,9 @@ import pytest
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.errors import EverythingFailsError
+from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
-from queue_pipeline.processing.run.recovery import Attempted, Recovery
+from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.claim import Claim

@@ -9,7 +9,7 @@ from queue_pipeline.orchestration.metadata import lines
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.failed_copies import MessageFailure
-from queue_pipeline.processing.run.recovery import Attempted
+from queue_pipeline.processing.run.attempted import Attempted
 
 
 def report(failed):

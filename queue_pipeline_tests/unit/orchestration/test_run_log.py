@@ -12,7 +12,7 @@ from queue_pipeline.orchestration import run_log
 from queue_pipeline.orchestration.run_log import MOST_FAILURE_LINES, REPORT_SECONDS, RunLog, RunSummary
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.results.failed_copies import MessageFailure
-from queue_pipeline.processing.run.recovery import Attempted
+from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline_tests.support.dagster.pipelines import declare
 from queue_pipeline_tests.support.waiting import eventually
 

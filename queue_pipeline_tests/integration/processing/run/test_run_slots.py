@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.processing.run.heartbeat import Heartbeat
-from queue_pipeline.processing.run.pipeline_run import slots_of
+from queue_pipeline.processing.run.take import slots_of
 from queue_pipeline_tests.support.databases.elapsed import end_leases
 from queue_pipeline_tests.support.processing.draining import Worker, declare, drain, fill, meet, numbers
 from queue_pipeline_tests.support.waiting import eventually

@@ -26,9 +26,7 @@ def messages(ages):
 
 
 def part(ages):
-    headers = [
-        {} if age is None else {wire.TIME_SENT: wire.format_timestamp(NOW - timedelta(seconds=age))} for age in ages
-    ]
+    sent = [None if age is None else wire.format_timestamp(NOW - timedelta(seconds=age)) for age in ages]
     columns = {
         "id": pa.array([f"row{n}" for n in range(len(ages))], pa.string()),
         "row_version": pa.array(range(len(ages)), pa.int64()),

@@ -10,11 +10,10 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import (
     DelayedRetry,
     Recoverability,
-    Step,
     delayed_retry,
-    next_step,
     retry_headers,
 )
+from queue_pipeline.processing.run.decision import Step, after_failure
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ConfigurationError
 
@@ -31,27 +30,12 @@ def test_the_usual_policy_is_the_reference():
     assert USUAL.attempts == 24
 
 
-@pytest.mark.parametrize(("failures", "step"), [(1, Step.RETRY), (5, Step.RETRY), (6, Step.GIVE_UP), (7, Step.GIVE_UP)])
-def test_a_message_alone_is_retried_as_often_as_is_allowed(failures, step):
-    assert next_step(USUAL, 1, failures) is step
-
-
 def test_failed_runs_wait_longer_and_longer_up_to_a_limit():
     assert [USUAL.backoff.delay(failed - 1) for failed in (1, 2, 3, 4, 10_000)] == [0, 5, 10, 20, 300]
     assert Recoverability(backoff_seconds=600).backoff.delay(9) == 600
 
 
-def test_without_retries_the_first_failure_is_the_last():
-    assert next_step(Recoverability(immediate_retries=0), 1, 1) is Step.GIVE_UP
-
-
-@given(st.integers(2, 10**6), st.integers(1, 100), st.booleans())
-def test_several_messages_are_split_whatever_failed(messages, failures, unrecoverable):
-    assert next_step(USUAL, messages, failures, unrecoverable=unrecoverable) is Step.SPLIT
-
-
 def test_an_unrecoverable_error_is_not_tried_again():
-    assert next_step(USUAL, 1, 1, unrecoverable=True) is Step.GIVE_UP
     assert delayed_retry(USUAL, {}, NOW, unrecoverable=True) is None
 
 
@@ -63,7 +47,7 @@ def test_a_message_is_tried_exactly_so_often_in_all(immediate, delayed):
         failures = 0
         while True:
             attempts, failures = attempts + 1, failures + 1
-            if next_step(policy, 1, failures) is Step.GIVE_UP:
+            if after_failure(policy, 1, failures) is Step.GIVE_UP:
                 break
         retry = delayed_retry(policy, headers, NOW)
         if retry is None:

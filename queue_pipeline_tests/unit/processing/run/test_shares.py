@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_pipeline.processing.run.pipeline_run import SMALLEST_SHARE, share
+from queue_pipeline.processing.run.take import SMALLEST_SHARE, share
 
 
 @pytest.mark.parametrize(
