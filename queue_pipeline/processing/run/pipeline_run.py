@@ -234,7 +234,7 @@ class PipelineRun:
             is_lost = isinstance(error, ClaimLostError)
             if is_lost:
                 logger.warning("%s", error)
-            # Others may have taken only some messages of a lost claim, in an NGinn queue: the rest is free for the next.
+            # In an NGinn queue others may have taken only some messages of a lost claim: the rest is free for the next.
             self._heartbeat.release([claim])
             if not is_lost and (self._stopping is None or self._stopping.failure is None):
                 self._stop(RunEnd("a batch failed", error, claim))

@@ -59,7 +59,7 @@ def test_while_it_finishes_its_last_batch_a_run_says_that_it_ends(transport):
 
     worker.before = change_and_look
     drain(transport, worker, slots=1, code_change=lambda: changed[0] if changed else None).run()
-    assert [(one.owner, one.places, one.ending) for one in seen] == [("run 1", 1, "the code changed: shop.prices")]
+    assert [(one.owner, one.slots, one.ending) for one in seen] == [("run 1", 1, "the code changed: shop.prices")]
 
 
 def test_a_run_that_is_asked_to_end_takes_no_further_batch(transport):
