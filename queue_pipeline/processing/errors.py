@@ -26,7 +26,7 @@ class EverythingFailsError(QueuePipelineError):
 
 
 class AbandonedError(QueuePipelineError):
-    """The process that had a message ended without a word, perhaps because of it."""
+    """The process that held a message ended without a report, perhaps because of it."""
 
 
 class BatchTimeoutError(QueuePipelineError):

@@ -50,15 +50,15 @@ TAKEN_OUT = (
 )
 """Headers that become columns."""
 FEW_ROWS = 50
-"""So many messages are read one by one."""
+"""Up to this many messages are read one by one."""
 CHUNK_MESSAGES = 200
-"""Headers are parsed in chunks: the garbage collector walks what lives again and again."""
+"""Headers are parsed in chunks: with more live objects each garbage collection takes longer."""
 _FLAT = SchemaValidator(core.dict_schema(core.str_schema(), core.nullable_schema(core.str_schema(strict=True))))
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A row whose headers are no flat JSON object: it goes to the error queue as it is."""
+    """A row whose headers are no flat JSON object: it goes to the error queue unchanged."""
 
     row_version: int
     id: str

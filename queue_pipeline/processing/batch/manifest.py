@@ -13,7 +13,7 @@ from queue_pipeline.transport.claims.outbox import StagedGroup
 
 
 class TaskReport(WriterCommitMessage):
-    """A task's word on what it staged; Spark hands on those of successful attempts only."""
+    """A task's report of what it staged; Spark hands on those of successful attempts only."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ MESSAGE = (ORIGIN, "id", "row_version", "message_type", "headers", "body", "enqu
 
 
 def messages_frame(frame: DataFrame, attempt: int, *further: str) -> DataFrame:
-    """The columns of messages as a transform sees them, and further ones as they are.
+    """The columns of messages as a transform sees them, and further ones unchanged.
 
     `origin` is what relates a result to its message. Its first field is the row version, so that `F.min("origin")`
     is the oldest message of a group.

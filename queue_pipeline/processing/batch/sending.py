@@ -1,4 +1,4 @@
-"""What the batches of a pipeline have in common, whichever way they take: what is sent for them, and about them."""
+"""What the batches of a pipeline have in common, on both backends: what is sent for them, and about them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BatchContext:
 
     @contextlib.contextmanager
     def subscribers_named(self, sending: Sending) -> Iterator[None]:
-        """Tell of a subscriber whose queue is missing as what it is: no message is at fault of that."""
+        """Report a subscriber whose queue is missing as a SubscriberError: no message causes that."""
         topics = [topic for event in self.pipeline.publishes for topic in event.topics]
         subscribers = [address for publication in sending.events.values() for address in publication.subscribers]
         publisher, others = self.pipeline.input_queue, [one for one in subscribers if not is_endpoint(one)]

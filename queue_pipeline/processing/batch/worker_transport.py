@@ -15,7 +15,7 @@ EXECUTOR_VARIABLE = "QUEUE_PIPELINE_EXECUTOR_DATABASE"
 FROM_ENVIRONMENT = "environment"
 
 MOST_TRANSPORTS = 4
-"""So many databases or schemas a worker keeps connections to; it closes those of the oldest."""
+"""A worker keeps connections to at most this many databases or schemas, and closes the oldest."""
 _transports: dict[bytes, QueueTransport] = {}
 
 

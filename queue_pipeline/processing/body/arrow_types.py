@@ -91,7 +91,7 @@ def definitions_of(core: Node) -> dict[str, Node]:
 
 
 def check_names(names: Iterable[str], place: str) -> None:
-    """Refuse an empty struct, and names that Spark cannot tell apart."""
+    """Refuse an empty struct, and names that are equal to Spark."""
     counts = Counter(name.lower() for name in names)
     if not counts:
         raise ConfigurationError(f"{place} has no fields; declare at least one")

@@ -4,7 +4,7 @@ pydantic parses a JSON number with a fraction to a double: a `Decimal` field get
 12345678901234567.89. Bodies with such numbers are few. They are rewritten before pydantic sees them: where the schema
 has nothing but a `Decimal`, the number becomes a JSON string of the same digits, which pydantic reads exactly.
 
-Numbers stay as they are behind a validator of mode "before", "wrap" or "plain", which expects to see a number, and in
+Numbers stay unchanged behind a validator of mode "before", "wrap" or "plain", which expects to see a number, and in
 a union of `Decimal` with another single value, whose choice depends on it.
 """
 

@@ -1,6 +1,6 @@
 """What the bodies of a pipeline must be: Spark DDL, a `StructType` or a pydantic model, as one pydantic core schema.
 
-A model validates as it is declared. Spark's types are strict:
+A model validates as declared. Spark's types are strict:
 
 - A NOT NULL field must be there and not null; another one may be absent or null. Names are compared exactly.
 - `string` takes text only, numbers take no text. Whole numbers must fit their width.

@@ -134,7 +134,7 @@ def reply(
     time_to_live: Seconds | None = None,
     when: Column | None = None,
 ) -> Outcome:
-    """A message for whoever sent the one that is being processed, at its reply-to address.
+    """A message to the sender of the one that is being processed, at its reply-to address.
 
     `code` in place of a body is a whole number for a callback that waits for no more; where it is null, no reply is
     sent.

@@ -67,7 +67,7 @@ class Recoverability(BaseModel):
         return not set(self.unrecoverable).isdisjoint(names)
 
     def is_limited(self, failures_in_a_row: int) -> bool:
-        """Whether so many failed attempts in a row mean that one batch at a time is enough."""
+        """Whether this many failed attempts in a row mean that one batch at a time is enough."""
         return self.rate_limit_after is not None and failures_in_a_row >= self.rate_limit_after
 
 

@@ -111,7 +111,7 @@ def _envelopes(rows: Table, queue: str, sending: Sending) -> list[MessageColumns
 
 def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
     ids, ordinals, bodies, versions = (rows[name].combine_chunks() for name in ("id", "ordinal", "body", "row_version"))
-    # Where each message has one result, there is nothing to be told apart.
+    # Where each message has one result, ids need no ordinal.
     alone = is_rising(versions)
     numbers = pc.fill_null(ordinals, 0).to_pylist() if alone else number_results(ids, ordinals, bodies)
     return result_ids(ids.to_pylist(), sending.pipeline, queue, numbers)
@@ -178,7 +178,7 @@ def _unless(control: Any, value: Any) -> Any:
 
 
 def _control(control: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells a reply that is nothing but a number."""
+    """What marks a reply that is only a number."""
     if control is None:
         return {}
     flag = pc.if_else(control, wire.format_bool(True), pa.scalar(None, pa.string()))

@@ -22,26 +22,26 @@ _LONGEST_VALUE = 2_048
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Link:
     """One exception of a chain."""
 
     name: str
     message: str
     frames: tuple[Frame, ...]
     driver: tuple[Frame, ...] = ()
-    """Where the driver heard of it, if it happened in a worker."""
+    """The driver's frames, if it happened in a worker."""
 
 
 def describe(error: BaseException) -> Failure:
-    """All that is worth telling of an exception. One that a Spark worker raised is told as if it were raised here.
+    """The description of an exception. One that a Spark worker raised is described as if it were raised here.
 
-    An exception that raises where it is looked at is told by its name and its frames.
+    An exception that raises when it is formatted is described by its name and its frames.
     """
     try:
         chain = _chain(error)
     except BaseException as problem:
         frames = tuple(frames_of(error.__traceback__))
-        chain = [_Told(_name(type(error)), f"(it cannot be told: {type(problem).__name__})", frames)]
+        chain = [_Link(_name(type(error)), f"(it cannot be described: {type(problem).__name__})", frames)]
     first = chain[0]
     frames = first.frames or first.driver
     return Failure(
@@ -73,29 +73,29 @@ def in_a_line(failure: Failure) -> str:
 
 def cause_of(error: BaseException) -> tuple[str, str]:
     """What errors of one cause share: they differ at most in numbers, moments, ports and ids in their first line."""
-    told = describe(error)
-    first, *_ = told.message.strip().splitlines() or [""]
-    return told.error_type, re.sub(r"\w*\d\w*", "0", first)
+    described = describe(error)
+    first, *_ = described.message.strip().splitlines() or [""]
+    return described.error_type, re.sub(r"\w*\d\w*", "0", first)
 
 
 def reason_of(error: BaseException) -> tuple[str, str]:
     """What errors of one reason share, whatever values they name: their type, and the place where they began."""
-    told = describe(error)
-    places = (line for line in told.stack_trace.splitlines() if line.startswith(FRAME_MARK))
-    return told.error_type, next(places, "")
+    described = describe(error)
+    places = (line for line in described.stack_trace.splitlines() if line.startswith(FRAME_MARK))
+    return described.error_type, next(places, "")
 
 
-def _chain(error: BaseException) -> list[_Told]:
+def _chain(error: BaseException) -> list[_Link]:
     """An exception and those behind it, from the outside in; a chain may be endless, or bite its own tail."""
-    told: list[_Told] = []
+    chain: list[_Link] = []
     seen: set[int] = set()
     one: BaseException | None = error
-    while one is not None and id(one) not in seen and len(told) < _DEEPEST:
+    while one is not None and id(one) not in seen and len(chain) < _DEEPEST:
         seen.add(id(one))
         if one is error or not is_plumbing(one):
-            told += _tell(one)
+            chain += _links(one)
         one = _behind(one)
-    return told[:_DEEPEST]
+    return chain[:_DEEPEST]
 
 
 def _behind(error: BaseException) -> BaseException | None:
@@ -106,16 +106,16 @@ def _behind(error: BaseException) -> BaseException | None:
     return error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
 
 
-def _tell(error: BaseException) -> list[_Told]:
+def _links(error: BaseException) -> list[_Link]:
     worker = _worker_errors(error)
     frames = frames_of(error.__traceback__)
     if not worker:
-        return [_Told(_name(type(error)), _message(error), tuple(frames))]
-    # PySpark hangs the worker's frames on to the driver's traceback: they would be told twice.
+        return [_Link(_name(type(error)), _message(error), tuple(frames))]
+    # PySpark appends the worker's frames to the driver's traceback: they would appear twice.
     printed = {(frame.file, frame.line) for one in worker for frame in one.frames}
     driver = tuple(itertools.dropwhile(lambda frame: (frame.file, frame.line) in printed, frames))
-    ended, *causes = [_Told(one.name, _bounded(one.message), one.frames) for one in worker]
-    return [_Told(ended.name, ended.message, ended.frames, driver), *causes]
+    ended, *causes = [_Link(one.name, _bounded(one.message), one.frames) for one in worker]
+    return [_Link(ended.name, ended.message, ended.frames, driver), *causes]
 
 
 def _worker_errors(error: BaseException) -> list[WorkerError]:
@@ -137,19 +137,19 @@ def _said(error: object) -> str:
     try:
         return str(error)
     except BaseException as problem:
-        return f"(it cannot be told: {type(problem).__name__})"
+        return f"(it cannot be described: {type(problem).__name__})"
 
 
-def _text(chain: list[_Told]) -> str:
+def _text(chain: list[_Link]) -> str:
     """The whole chain as .NET prints it: the causes within, and the frames of the innermost first."""
-    heads = [chain[0].message, *(told.message[:_LONGEST_INNER_MESSAGE] for told in chain[1:])]
-    titles = [f"{told.name}: {head}" if head else told.name for told, head in zip(chain, heads, strict=True)]
+    heads = [chain[0].message, *(link.message[:_LONGEST_INNER_MESSAGE] for link in chain[1:])]
+    titles = [f"{link.name}: {head}" if head else link.name for link, head in zip(chain, heads, strict=True)]
     lines = "\n ---> ".join(titles).split("\n")
-    for told in reversed(chain):
-        lines += frame_lines(told.frames)
-        if told.driver:
-            lines += ["   --- End of stack trace from previous location ---", *frame_lines(told.driver)]
-        if told is not chain[0]:
+    for link in reversed(chain):
+        lines += frame_lines(link.frames)
+        if link.driver:
+            lines += ["   --- End of stack trace from previous location ---", *frame_lines(link.driver)]
+        if link is not chain[0]:
             lines.append("   --- End of inner exception stack trace ---")
     sizes = itertools.accumulate(len(line) + 1 for line in lines)
     return "\n".join(line for line, size in zip(lines, sizes, strict=True) if size <= LONGEST_TEXT + 1)

@@ -1,4 +1,4 @@
-"""Messages that failed, as they are written: to the error queue, or to the delayed table for another try later."""
+"""The copies of messages that failed: to the error queue, or to the delayed table for another try later."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def ids_of(failed: Iterable[MessageFailure]) -> list[str]:
 
 
 def _message_data(row: Mapping[str, Any]) -> dict[str, str]:
-    """What NServiceBus tells of the message beside its exception."""
+    """What NServiceBus reports about the message next to its exception."""
     data = {"Message ID": row["message_id"], "Transport message ID": row["id"]}
     return {"Message type": row["message_type"], **data} if row["message_type"] else data
 

@@ -52,7 +52,7 @@ def escaped(column: Array) -> Array:
 
 
 def is_plain(column: Array) -> bool:
-    """Whether texts stand in JSON as they are: printable ASCII without quote, backslash and slash."""
+    """Whether texts need no escape in JSON: printable ASCII without quote, backslash and slash."""
     _, places, data = column.buffers()
     if data is None or not len(column):
         return True

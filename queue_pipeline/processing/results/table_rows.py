@@ -28,7 +28,7 @@ class OutcomeRows:
     added: tuple[str, ...] = ()
 
     def summed(self) -> OutcomeRows:
-        """One row per key, where all other columns are added up; other rows stay as they are."""
+        """One row per key, where all other columns are added up; other rows stay unchanged."""
         names = self.rows.column_names
         if not self.key or len(names) > len(self.key) + len(self.added):
             return self

@@ -1,4 +1,4 @@
-"""Isolation: batches that were in work when Spark died are tried with no other beside them, to find what killed it."""
+"""Isolation: batches that were in work when Spark died are tried alone, to find the one that killed it."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Judge:
 
     @property
     def is_searching(self) -> bool:
-        """Whether so many messages failed that one from elsewhere in the queue is to be tried next."""
+        """Whether enough messages failed alike that one from elsewhere in the queue is tried next."""
         return len(self._suspects) >= self._alike_failures
 
     @property

@@ -66,7 +66,7 @@ class SourceCode:
         return None
 
     def changed_at(self) -> float:
-        """When the newest of this code came to be: the process loaded it, or somebody wrote a file."""
+        """When the newest of this code came to be: the process loaded it, or a file was written."""
         moments = [self.loaded_at]
         for known in self._files.values():
             try:
@@ -78,7 +78,7 @@ class SourceCode:
         return max(moments)
 
     def forget(self) -> None:
-        """Unload the project's modules: who imports them again gets the files as they are now."""
+        """Unload the project's modules: the next import reads the files as they are now."""
         for module in self._files.keys() - {"__main__"}:
             sys.modules.pop(module, None)
         importlib.invalidate_caches()

@@ -54,7 +54,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class AskForSlots:
-    """Ask the queue for so many slots in all: those that the run holds are in use."""
+    """Ask the queue for this many slots in all: those that the run holds are in use."""
 
     slots: int
 

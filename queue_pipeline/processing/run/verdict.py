@@ -1,4 +1,4 @@
-"""The verdict on a message that failed alone: is the message to blame, or would the next one fail as well?
+"""The verdict on a message that failed alone: is the message the cause, or would the next one fail as well?
 
 Pure: what is known goes in, the decision comes out.
 """

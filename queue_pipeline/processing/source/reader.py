@@ -43,7 +43,7 @@ class ClaimSourceReader(DataSourceReader):
         return [ClaimPart(part) for part in claim_parts(self._settings.open(), self._claim)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The messages of one part; a body that nobody asked for is not fetched."""
+        """The messages of one part; bodies are fetched only if the query uses them."""
         if getattr(partition, "part", None) is not None:
             yield read_claim_part(self._settings, self._claim, partition.part, self._schema)
 

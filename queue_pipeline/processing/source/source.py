@@ -43,7 +43,7 @@ class QueueSource(DataSource):
 
     settings: ClassVar[ExecutorSettings]
     instance: ClassVar[str]
-    """Tells a stream from what an earlier start left of it: claims are held under this name."""
+    """Distinguishes a stream from an earlier start of it: claims are held under this name."""
 
     @classmethod
     def name(cls) -> str:

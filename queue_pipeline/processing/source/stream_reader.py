@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class StreamOptions(BaseModel):
-    """What a stream is told by its options."""
+    """The options of a stream."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -77,7 +77,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {NUMBER: 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """So many messages a micro-batch."""
+        """At most this many messages per micro-batch."""
         return ReadMaxRows(self._options.batch_messages)
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -147,7 +147,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         adopted = self._transport.claims.adopt(named, self._owner, self._options.lease_seconds)
         if adopted is None:
             logger.warning(
-                "claim %s of %s was completed, or somebody else has it by now: nothing is read again",
+                "claim %s of %s was completed, or another owner holds it: nothing is read again",
                 named.claim_id,
                 named.queue,
             )

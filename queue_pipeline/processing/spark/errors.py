@@ -1,4 +1,4 @@
-"""What Spark tells of an error, without the JVM's part of it; where a worker's Python failed, that is read out of it.
+"""Spark's description of an error without the JVM's part; where a worker's Python failed, its exceptions.
 
 An exception of a worker reaches the driver as the text of its traceback, inside the message of another.
 """
@@ -36,12 +36,12 @@ class WorkerError:
 
 
 def is_spark_error(error: BaseException) -> bool:
-    """Whether Spark's driver side raised it. Tells without importing Spark, which takes a second."""
+    """Whether Spark's driver side raised it. Does not import Spark, which takes a second."""
     return any(_package(kind) in ("pyspark", "py4j") for kind in type(error).__mro__)
 
 
 def is_plumbing(error: BaseException) -> bool:
-    """Whether it is only how Spark's client heard of an error that it then reports in its own words."""
+    """Whether it is only the transport error behind one that Spark's client reports in its own words."""
     return _package(type(error)) in ("grpc", "py4j")
 
 

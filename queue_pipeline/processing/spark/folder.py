@@ -31,8 +31,8 @@ _LOCAL_PROPERTY = "spark.local.dir"
 
 def spark_folder(config: Mapping[str, str]) -> Path:
     """The folder of this project's Spark with these properties; another Python is another project."""
-    told = json.dumps([_project(), sys.executable, sorted(config.items())])
-    return user_folder() / f"spark-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+    identity = json.dumps([_project(), sys.executable, sorted(config.items())])
+    return user_folder() / f"spark-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
 
 
 @contextmanager

@@ -60,7 +60,7 @@ class Handover:
         yield spark.table(view)
 
     def _is_here(self, spark: SparkSession) -> bool:
-        """Whether Spark's tasks run on this machine, as far as its settings tell."""
+        """Whether Spark's tasks run on this machine, by its settings."""
         if self._reads_files is None:
             client: Any = spark.client if is_remote() else None
             is_elsewhere = client is not None and getattr(client, "host", "") not in _LOOPBACK

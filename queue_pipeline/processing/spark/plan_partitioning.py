@@ -1,4 +1,4 @@
-"""Tells from a plan whether every result stays in the partition of its message."""
+"""Reads from a plan whether every result stays in the partition of its message."""
 
 from __future__ import annotations
 

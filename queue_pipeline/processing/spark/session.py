@@ -83,7 +83,7 @@ def prepare_environment() -> None:
 
 
 def check_reachable(config: dict[str, str]) -> None:
-    """Fail within seconds where Spark cannot be there: no Java, or nobody behind the address."""
+    """Fail within seconds where Spark cannot run: no Java, or no server at the address."""
     remote = config.get("spark.remote", "")
     if remote.startswith("sc://"):
         _check_server(remote)

@@ -48,7 +48,7 @@ def spark_config(setting: str | None = None, environment: Mapping[str, str] | No
 
 
 def _chooses_collector(environment: Mapping[str, str], properties: Mapping[str, str]) -> bool:
-    """Whether somebody chose Java's garbage collector: given two, Java does not start."""
+    """Whether the user chose Java's garbage collector: given two, Java does not start."""
     texts = [environment.get(name, "") for name in JAVA_OPTIONS]
     texts += [value for name, value in properties.items() if "JavaOptions" in name]
     return any("GC" in text for text in [*texts, spark_defaults(environment)])
@@ -66,7 +66,7 @@ def spark_defaults(environment: Mapping[str, str]) -> str:
 
 
 def further_properties(text: str) -> dict[str, str]:
-    """Properties as somebody typed them: `key=value`, separated by semicolons or line ends."""
+    """Properties as the user typed them: `key=value`, separated by semicolons or line ends."""
     found: dict[str, str] = {}
     for pair in re.split(r"[;\n]", text):
         if not (pair := pair.strip()):
@@ -114,7 +114,7 @@ def _properties_of(chosen: str) -> dict[str, str]:
 
 
 def _runs_here(properties: Mapping[str, str]) -> bool:
-    """Whether tasks run on this machine, in workers of this program's own Python unless somebody names another."""
+    """Whether tasks run on this machine, in workers of this program's own Python unless the user names another."""
     return properties.get("spark.master", properties.get("spark.remote", "")).startswith("local")
 
 
@@ -137,8 +137,8 @@ SESSION = {
     "spark.sql.artifact.isolation.enabled": "false",
     "spark.sql.artifact.isolation.alwaysApplyClassloader": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # On the way to a Python worker Spark would ask for the size of all that it has gathered, row by row, and of structs
-    # that takes as long as they are many. What a task reads and writes is bounded by the part that it was given.
+    # For a limit in bytes Spark would measure all rows that it has gathered, one by one, on the way to a Python worker;
+    # for structs that takes long. The part that a task was given bounds what it reads and writes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # Spark analyses some queries twice, by its old and its new analyser, and compares them.
     "spark.sql.analyzer.singlePassResolver.dualRunWithLegacy": "false",

@@ -45,11 +45,11 @@ class WarmSpark:
 
 
 def find(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
-    """The server, if there is one. Reads without Spark's lock, which whoever starts a server holds for long."""
+    """The server, if there is one. Reads without Spark's lock, which a process that starts a server holds for long."""
     path = Path(discovery or discovery_file())
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        pid, address, version = int(told["pid"]), f"sc://{told['host']}:{told['port']}", str(told["spark_version"])
+        found = json.loads(path.read_text(encoding="utf-8"))
+        pid, address, version = int(found["pid"]), f"sc://{found['host']}:{found['port']}", str(found["spark_version"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if (figures := _figures(pid)) is None:
@@ -112,10 +112,10 @@ def _figures(pid: int) -> tuple[int, int] | None:
     """Memory in bytes and age in seconds of a Spark server; None when the process is gone or something else."""
     look = ["ps", "-ww", "-o", "rss=,etimes=,stat=,args=", "-p", str(pid)]
     try:
-        told = subprocess.run(look, capture_output=True, text=True, timeout=10, env={**os.environ, "LC_ALL": "C"})
+        found = subprocess.run(look, capture_output=True, text=True, timeout=10, env={**os.environ, "LC_ALL": "C"})
     except (OSError, subprocess.SubprocessError) as error:
         raise SparkServerError(f"ps does not run ({error}); install it (Debian: procps)") from None
-    words = told.stdout.split(maxsplit=3)
-    if told.returncode != 0 or len(words) < 4 or words[2].startswith("Z") or "SparkConnectServer" not in words[3]:
+    words = found.stdout.split(maxsplit=3)
+    if found.returncode != 0 or len(words) < 4 or words[2].startswith("Z") or "SparkConnectServer" not in words[3]:
         return None
     return int(words[0]) * 1024, int(words[1])

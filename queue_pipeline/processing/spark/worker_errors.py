@@ -34,7 +34,7 @@ def own_errors() -> Iterator[None]:
 
 
 def own_error(error: BaseException) -> QueuePipelineError | None:
-    """The error of ours that a message of Spark tells of, if that is what ended the work."""
+    """The error of ours that a message of Spark contains, if it ended the work."""
     if not is_spark_error(error):
         return None
     for found in worker_errors(str(error))[:1]:

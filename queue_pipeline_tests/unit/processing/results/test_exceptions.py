@@ -269,7 +269,7 @@ def test_an_exception_that_cannot_be_told_is_told_nevertheless():
     error = Mute()
     error.__notes__ = [Mute(), "a note"]
     failure = describe(error)
-    assert failure.message == "\n".join(["(it cannot be told: RuntimeError)"] * 2 + ["a note"])
+    assert failure.message == "\n".join(["(it cannot be described: RuntimeError)"] * 2 + ["a note"])
     assert failure.data == {}
 
 
