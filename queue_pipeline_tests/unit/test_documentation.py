@@ -202,3 +202,10 @@ def test_files_that_the_explanations_name_are_there(page: str) -> None:
     named = set(re.findall(r"`([\w/]+\.(?:py|sql))`", (ROOT / "docs" / page).read_text()))
     there = {path.as_posix() for folder in ("queue_pipeline", "sql") for path in (ROOT / folder).rglob("*.*")}
     assert {name for name in named if not any(path.endswith("/" + name) for path in there)} == set()
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    named = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.is_relative_to(ROOT / "docs")}
+    made = {"index.md", "changelog.md", "contributing.md"}
+    assert named == pages | made
