@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.claims.claim import RowsRead
     from queue_pipeline.transport.errors import QueuePipelineError
     from queue_pipeline.transport.event import Event
+    from queue_pipeline.transport.failed.failed_message import Selection
     from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode, new_message
     from queue_pipeline.transport.transport import QueueTransport
 
@@ -68,6 +69,7 @@ __all__ = [
     "Operation",
     "RowsRead",
     "body_parser",
+    "Selection",
     "QueuePipelineError",
 ]
 
@@ -93,6 +95,7 @@ _MODULES = {
     "processing.declaration.recoverability": ("Recoverability",),
     "transport.errors": ("QueuePipelineError",),
     "transport.event": ("Event",),
+    "transport.failed.failed_message": ("Selection",),
     "transport.claims.claim": ("RowsRead",),
     "transport.messages": ("Operation", "OutgoingMessage", "TransactionMode", "new_message"),
     "transport.transport": ("QueueTransport",),
