@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import text
+from xdist.remote import Producer
 
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.processing.spark.settings import spark_config
@@ -25,12 +26,11 @@ from queue_pipeline_tests.support.databases.backends import (
     chosen_driver,
     postgresql_names,
 )
+from queue_pipeline_tests.support.scheduling import SERVICES, GroupScheduling, group_of
 from queue_pipeline_tests.support.spark.warm_spark import private_spark
 from tools.postgres_cluster import PostgresCluster
 
 _numbers = itertools.count(1)
-# Folders whose tests share a deployment: services of Dagster, a cluster of Spark.
-SERVICES = ("acceptance", "cluster")
 # Runs in the process of the tests would end when a person edits the project; those of their own processes do.
 os.environ["QUEUE_PIPELINE_WATCH_CODE"] = "0"
 
@@ -59,37 +59,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what was not asked for, and group what shares a server that takes long to start."""
-    quick = config.getoption("--quick")
-    left_out = [] if config.getoption("--all") else [item for item in items if item.get_closest_marker("slow")]
-    if quick:
-        left_out += [item for item in items if _is_heavy(item)]
+    """Leave out what was not asked for."""
+    left_out = set() if config.getoption("--all") else {item for item in items if item.get_closest_marker("slow")}
+    if config.getoption("--quick"):
+        left_out |= {item for item in items if _is_heavy(item)}
     if left_out:
-        config.hook.pytest_deselected(items=list(dict.fromkeys(left_out)))
-        items[:] = [item for item in items if item not in set(left_out)]
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _folders(item: pytest.Item) -> tuple[str, ...]:
-    return item.path.relative_to(Path(__file__).parent).parts
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _is_heavy(item: pytest.Item) -> bool:
-    """Whether a test starts, or uses, Spark or services of Dagster."""
+    """Whether a test uses Spark, or starts servers or many processes of its own."""
     needs_spark = "spark_settings" in getattr(item, "fixturenames", ())
-    return needs_spark or bool(item.get_closest_marker("heavy")) or _folders(item)[0] in SERVICES
+    return needs_spark or bool(item.get_closest_marker("heavy")) or group_of(item.nodeid) in SERVICES
 
 
-def _group(item: pytest.Item) -> str:
-    """Tests of one group run in one process: those of one deployment, else of a module.
-
-    Each process has a Spark server of its own: one for both would leave the other process without work.
-    """
-    folders = _folders(item)
-    return folders[0] if folders[0] in SERVICES else "/".join(folders)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
+    """What `--dist loadscope` distributes: groups of tests that share what takes long to start."""
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.fixture(scope="session")
