@@ -22,7 +22,7 @@ from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.spark.connect_retries import give_up_soon
 from queue_pipeline.processing.spark.folder import private_folders
 from queue_pipeline.processing.spark.settings import master_addresses
-from queue_pipeline.processing.spark.warm_server import starts_beside
+from queue_pipeline.processing.spark.warm_server import end_unfinished, starts_beside
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 DEFAULT_CONNECT_PORT = 15002
@@ -43,6 +43,7 @@ def start_session(config: Mapping[str, str]) -> SparkSession:
             # Properties of the server itself can only be given by the process that starts it.
             warnings.filterwarnings("ignore", message=r"(?s)Failed to set .*CANNOT_MODIFY_")
             warnings.filterwarnings("ignore", category=FutureWarning)
+            end_unfinished(properties)
             session = _built(properties)
         give_up_soon(session)
         return session

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -18,6 +20,8 @@ from queue_pipeline.transport.private_files import user_folder
 
 END_SECONDS = 15.0
 _ENDING = 0.1
+
+logger = logging.getLogger(__name__)
 
 
 class SparkServerError(QueuePipelineError):
@@ -95,6 +99,19 @@ def end(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:
     return found
 
 
+def end_unfinished(config: Mapping[str, str]) -> None:
+    """End a server whose starter died before it had written the file by which others find it: Spark would find the
+    process, refuse to start another server beside it, and every later run would fail.
+    """
+    if not config.get("spark.remote", "").startswith("local"):
+        return
+    from queue_pipeline.processing.spark.internals.calls import end_unknown_server
+
+    path = Path(os.environ.get(DISCOVERY_VARIABLE) or spark_folder(config) / DISCOVERY).absolute()
+    if path.parent.is_dir() and find(path) is None:
+        end_unknown_server(str(path), _kill)
+
+
 def discovery_file() -> Path:
     """Where Spark writes down how to reach the server of this project and setting."""
     named = os.environ.get(DISCOVERY_VARIABLE)
@@ -106,6 +123,16 @@ def _project(discovery: Path) -> str:
         return str(json.loads((discovery.parent / ABOUT).read_text(encoding="utf-8"))["project"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
+
+
+def _kill(pid: int) -> None:
+    if _figures(pid) is None:
+        return
+    logger.warning("a Spark server was never finished by the run that started it; its process %d is ended", pid)
+    os.kill(pid, signal.SIGKILL)
+    limit = time.monotonic() + END_SECONDS
+    while _figures(pid) is not None and time.monotonic() < limit:
+        time.sleep(_ENDING)
 
 
 def _figures(pid: int) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from pyspark.sql.connect.local_server import Discovery
 
 from queue_pipeline.processing.spark import warm_server as warm_spark
 from queue_pipeline.processing.spark.folder import private_folders
@@ -82,6 +83,34 @@ def test_a_server_is_shown_without_its_token_and_stopped(discovery: Path) -> Non
             server.kill()
     assert server.returncode == -15
     assert warm_spark.find() is None
+
+
+def test_a_server_that_no_file_describes_is_ended_before_another_is_started(discovery: Path) -> None:
+    """Its starter died before it had written the file. Spark would find the process and never start another."""
+    pid_file = Path(Discovery(str(discovery)).daemon_pid_path)
+    with subprocess.Popen(SERVER) as server:
+        try:
+            record(discovery, server.pid)
+            pid_file.write_text(str(server.pid))
+            eventually(warm_spark.find)
+            warm_spark.end_unfinished(spark_config())
+            assert server.poll() is None, "a server that is described is in use"
+            discovery.unlink()
+            warm_spark.end_unfinished(spark_config())
+            assert server.wait(10) == -9
+        finally:
+            server.kill()
+
+
+def test_a_process_that_has_the_id_of_a_former_server_is_left_alone(discovery: Path) -> None:
+    pid_file = Path(Discovery(str(discovery)).daemon_pid_path)
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as other:
+        try:
+            pid_file.write_text(str(other.pid))
+            warm_spark.end_unfinished(spark_config())
+            assert other.poll() is None
+        finally:
+            other.kill()
 
 
 def test_each_project_and_each_setting_has_a_server_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,6 +146,17 @@ def stop_local_server(discovery: str) -> bool | None:
         return stopped
 
 
+def end_unknown_server(discovery: str, end: Callable[[int], None]) -> None:
+    """End a warm server that no file describes. No process is starting it any more: a starter holds the file's lock."""
+    file = LOCAL_FILE.find()
+    if file is None:
+        return
+    with file(discovery) as held:
+        pid = held.daemon_pid()
+        if pid is not None and held.load() is None:
+            end(pid)
+
+
 def driver_exit_code() -> int | None:
     """How the JVM ended that is a classic driver inside of this process; None if it runs, or if there is none."""
     process = getattr(GATEWAY.find(), "proc", None)
