@@ -74,6 +74,7 @@ def test_once_processes_every_order_and_leaves_nothing_running(tmp_path: Path, s
         assert [transport.peek(queue) for queue in ("orders", "billing", "shipping", "error")] == [0, 198, 198, 2]
 
 
+@pytest.mark.slow
 def test_interrupted_while_spark_starts_it_leaves_nothing_running(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     alone = {"SPARK_LOCAL_CONNECT_DISCOVERY": None, "QUEUE_PIPELINE_SPARK": "warm:local[1]", "SPARK_TESTING": "1"}
@@ -88,6 +89,7 @@ def test_interrupted_while_spark_starts_it_leaves_nothing_running(tmp_path: Path
         assert left(folder) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_dagster_and_all_that_it_started(tmp_path: Path, spark: SparkSession) -> None:
     folder = tmp_path / "demo"
     with running(folder, "--messages", "50") as (demo, output):

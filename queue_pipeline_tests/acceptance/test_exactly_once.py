@@ -61,6 +61,7 @@ def test_messages_of_a_killed_run_are_processed_once_by_the_next(shop: Shop, dag
     check_completed_by_another(dagster, killed)
 
 
+@pytest.mark.slow
 def test_messages_of_a_terminated_run_are_processed_once_by_the_next(
     shop: Shop, dagster: Dagster, quiet: None, spark_settings: dict[str, str]
 ) -> None:
@@ -78,6 +79,7 @@ def test_messages_of_a_terminated_run_are_processed_once_by_the_next(
     check_completed_by_another(dagster, terminated)
 
 
+@pytest.mark.slow
 def test_a_paused_pipeline_holds_its_messages_until_it_is_resumed(shop: Shop, dagster: Dagster, quiet: None) -> None:
     shop.command("pause", "orders", "--reason", "the shop is being painted")
     before = {run.id for run in dagster.runs()}

@@ -37,6 +37,7 @@ def test_a_driver_of_ones_own_computes_on_every_worker(cluster: StandaloneCluste
         assert job.result() == (SUM, both)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_in_mid_job_costs_nothing_but_time(cluster: StandaloneCluster, tmp_path: Path) -> None:
     killed, survivor = cluster.workers[-2:]
     with running_job(cluster.remote, cluster.environment, tmp_path / "job", ROWS) as job:
@@ -85,6 +86,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     main(["stop", "--folder", str(tmp_path)])
 
 
+@pytest.mark.slow
 def test_the_command_starts_shows_and_ends_a_cluster(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--workers", "1", "--no-connect", "--master-port", "0", "--folder", str(folder)]
     started = subprocess.run(

@@ -122,6 +122,7 @@ def test_the_example_goes_through_once_while_a_worker_is_killed_and_tasks_fail(
     nothing_is_left(transport)
 
 
+@pytest.mark.slow
 def test_an_executor_that_hangs_past_its_lease_and_comes_back_sends_nothing(
     cluster: StandaloneCluster, database: PostgresCluster, transport: QueueTransport, tmp_path: Path
 ) -> None:
@@ -150,6 +151,7 @@ def test_an_executor_that_hangs_past_its_lease_and_comes_back_sends_nothing(
     nothing_is_left(transport)
 
 
+@pytest.mark.slow
 def test_a_crash_of_the_database_in_mid_batch_has_the_batch_processed_again_once(
     cluster: StandaloneCluster, database: PostgresCluster, transport: QueueTransport, tmp_path: Path
 ) -> None:
