@@ -17,7 +17,7 @@ from queue_pipeline.transport.failed.failed_message import FailedMessage
 from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.words import count_of
 
-ERRORS, AGE, EXPIRED = "error_queue_empty", "oldest_message", "nothing_expired"
+ERRORS, AGE, EXPIRED, INDEXES = "error_queue_empty", "oldest_message", "nothing_expired", "indexes"
 DESCRIPTIONS = {
     ERRORS: "No message of {0.input_queue} waits in {0.error_queue}; those that do are listed with how to retry them.",
     AGE: "The oldest message of {0.input_queue} is younger than {0.oldest_message_seconds:g} s.",
@@ -46,35 +46,40 @@ def index_checks(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.As
 def _index_check(queue: str, names: Names) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=names.queue_key(queue),
-        name="indexes",
+        name=INDEXES,
         description=f"Whether {queue} has the indexes and columns that it needs; findings carry the SQL that fixes it.",
         required_resource_keys={names.transport},
     )
     def indexes(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        try:
-            findings = transport_of(context, names).transport().audit_indexes(queue)
-        except QueueNotFoundError as error:
-            return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=str(error))
-        if not findings:
-            return dg.AssetCheckResult(passed=True, metadata={"findings": 0})
-        rows = [
-            dg.TableRecord({"finding": one.code, "what": one.message, "cost": one.cost, "fix": one.fix})
-            for one in findings
-        ]
+        found = look_at_indexes(transport_of(context, names).transport(), queue)
         return dg.AssetCheckResult(
-            passed=False,
+            passed=found.passed,
             severity=dg.AssetCheckSeverity.WARN,
-            description=findings[0].message,
-            metadata={
-                "findings": len(findings),
-                "fix": dg.MetadataValue.md(
-                    "\n".join(f"```sql\n-- {one.section}\n{one.fix}\n```" for one in findings if one.fix)
-                ),
-                "details": dg.MetadataValue.table(rows),
-            },
+            description=found.description,
+            metadata=found.metadata,
         )
 
     return indexes
+
+
+def look_at_indexes(transport: QueueTransport, queue: str) -> CheckOutcome:
+    """Audit the indexes of a queue; one that is missing fails the check."""
+    try:
+        findings = transport.audit_indexes(queue)
+    except QueueNotFoundError as error:
+        return CheckOutcome(INDEXES, False, str(error))
+    if not findings:
+        return CheckOutcome(INDEXES, True, f"{queue} has all indexes and columns that it needs", {"findings": 0})
+    rows = [
+        dg.TableRecord({"finding": one.code, "what": one.message, "cost": one.cost, "fix": one.fix}) for one in findings
+    ]
+    fixes = "\n".join(f"```sql\n-- {one.section}\n{one.fix}\n```" for one in findings if one.fix)
+    values = {
+        "findings": len(findings),
+        "fix": dg.MetadataValue.md(fixes),
+        "details": dg.MetadataValue.table(rows),
+    }
+    return CheckOutcome(INDEXES, False, findings[0].message, values)
 
 
 def pipeline_checks(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.AssetChecksDefinition]:
@@ -93,14 +98,14 @@ def report_checks(
         return
     for one in outcomes:
         # Dagster takes this event here, though the types of its method do not say so.
-        event: Any = evaluation(names, pipeline, one)
+        event: Any = evaluation(names.pipeline_key(pipeline), one)
         context.log_event(event)
 
 
-def evaluation(names: Names, pipeline: QueuePipeline, outcome: CheckOutcome) -> dg.AssetCheckEvaluation:
+def evaluation(asset: dg.AssetKey, outcome: CheckOutcome) -> dg.AssetCheckEvaluation:
     """An outcome as the event that Dagster keeps."""
     return dg.AssetCheckEvaluation(
-        asset_key=names.pipeline_key(pipeline),
+        asset_key=asset,
         check_name=outcome.name,
         passed=outcome.passed,
         severity=dg.AssetCheckSeverity.WARN,

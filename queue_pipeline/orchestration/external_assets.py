@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import dagster as dg
@@ -35,11 +36,30 @@ def queue_specs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.Ass
             key,
             deps=[names.pipeline_key(pipeline) for pipeline in pipelines_into],
             group_name=names.group,
-            description=descriptions.get(queue, f"The queue {queue}."),
+            description=_description(queue, descriptions.get(queue), pipelines),
             kinds={"queue", "sql"},
             metadata={"queue": queue},
         )
     return list(specs.values())
+
+
+def _description(queue: str, declared: str | None, pipelines: Sequence[QueuePipeline]) -> str:
+    """What a queue is for, and how to look into it."""
+    roles = [
+        f"{role} {pipeline.name}"
+        for pipeline in pipelines
+        for role, is_meant in (
+            ("the input of", queue == pipeline.input_queue),
+            ("an output of", any(queue == output.queue for output in pipeline.output_queues)),
+            ("the error queue of", queue == pipeline.error_queue),
+            ("the audit queue of", queue == pipeline.audit_queue),
+        )
+        if is_meant
+    ]
+    what = [declared] if declared else []
+    what.append(f"The queue {queue}: {', '.join(roles)}." if roles else f"The queue {queue}.")
+    look = f"queue-pipeline status {shlex.quote(queue)} --watch\nqueue-pipeline show {shlex.quote(queue)}"
+    return f"{' '.join(what)}\n\n*Plots* show age and depth, at most once a minute. In a terminal:\n\n```\n{look}\n```"
 
 
 def event_specs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.AssetSpec]:

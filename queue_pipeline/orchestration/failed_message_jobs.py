@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import dagster as dg
+from pydantic import Field
 
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.transport_resource import transport_of
@@ -32,13 +33,14 @@ LONGEST_REASON = 300
 class FailedMessagesConfig(dg.Config):
     """Which failed messages are meant: those that meet all that is given, or all of them; never none by mistake."""
 
-    error_queue: str | None = None
-    """By default those of the pipelines. An NGinn queue keeps its failed messages itself: name that."""
-    ids: list[str] = []  # noqa: RUF012 - pydantic copies defaults
-    message_type: str | None = None
-    exception: str | None = None
-    failed_queue: str | None = None
-    all: bool = False
+    error_queue: str | None = Field(
+        None, description="By default those of the pipelines. An NGinn queue keeps its failed messages: name that."
+    )
+    ids: list[str] = Field([], description="Message ids, for example ['6f1c0f0e-0001'].")
+    message_type: str | None = Field(None, description="For example Shop.OrderPlaced.")
+    exception: str | None = Field(None, description="For example CountryNotServed; the last part of a name will do.")
+    failed_queue: str | None = Field(None, description="Those that failed in this queue, for example orders.")
+    all: bool = Field(False, description="All failed messages; instead of a choice.")
 
     def selection(self) -> Selection:
         """The choice, which refuses to be none."""
@@ -54,8 +56,7 @@ class FailedMessagesConfig(dg.Config):
 class RetryConfig(FailedMessagesConfig):
     """The same, and where the messages go."""
 
-    to: str | None = None
-    """By default each goes to the queue in which it failed."""
+    to: str | None = Field(None, description="By default each goes to the queue in which it failed.")
 
 
 def failed_message_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.JobDefinition]:
@@ -118,7 +119,7 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> lis
     @dg.job(
         name=names.named(RETRY_JOB),
         executor_def=dg.in_process_executor,
-        description="Sends failed messages back to where they failed; its configuration chooses.",
+        description="Returns failed messages to where they failed; the launchpad chooses." + _example(names, RETRY_OP),
     )
     def retry_job() -> None:
         retry()
@@ -126,12 +127,26 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> lis
     @dg.job(
         name=names.named(DISCARD_JOB),
         executor_def=dg.in_process_executor,
-        description="Deletes failed messages for good; its configuration chooses.",
+        description="Deletes failed messages for good; the launchpad chooses." + _example(names, DISCARD_OP),
     )
     def discard_job() -> None:
         discard()
 
     return [retry_job, discard_job]
+
+
+def _example(names: Names, op: str) -> str:
+    """What a person pastes into the launchpad, and changes."""
+    to = "      # to: orders                         # elsewhere than to where they failed\n" if op == RETRY_OP else ""
+    return (
+        "\n\n```yaml\n"
+        f"ops:\n  {names.named(op)}:\n    config:\n"
+        "      exception: CountryNotServed          # all that failed of this, or one of the following\n"
+        "      # ids: [6f1c0f0e-0001]\n"
+        "      # message_type: Shop.OrderPlaced\n"
+        "      # failed_queue: orders               # those that failed in this queue\n"
+        f"      # all: true\n{to}```"
+    )
 
 
 def _on_each(

@@ -70,8 +70,12 @@ class Names:
         return self.named(PEEK_SENSOR)
 
     def queue_key(self, queue: str) -> dg.AssetKey:
-        """The asset of a queue: `queues/orders`, and `queues/dbo/orders` where the address names a schema."""
-        return self.key("queues", *_parts(queue))
+        """The asset of a queue: `queues/orders_queue`, and `queues/dbo/orders_queue` where the address names a schema.
+
+        The UI labels a node with the last part of its key: a queue must not read like the pipeline that it feeds.
+        """
+        *folders, name = _parts(queue)
+        return self.key("queues", *folders, f"{name}_queue")
 
     def event_key(self, event: str) -> dg.AssetKey:
         """The asset of an event type: `events/Shop/OrderAccepted`."""

@@ -118,7 +118,8 @@ class Start:
 
     pipeline: QueuePipeline
     slots: int
-    waiting: int
+    waiting: str
+    """How many messages, for people: `7`, `1,000 or more`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ def _decide(
     slots, memory = slots_to_start(pipeline.concurrency_policy, demand, memory)
     if pipeline.concurrency_policy == "ramp_up":
         cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
-    starts = [Start(pipeline, slots, found.waiting) for slots in _slots(pipeline, slots, demand)]
+    starts = [Start(pipeline, slots, _many(found)) for slots in _slots(pipeline, slots, demand)]
     told = f"{pipeline.name}: {_many(found)} messages wait, {runs.slots} slots at work"
     if runs.elsewhere:
         told += f", {runs.elsewhere} of them on other machines"

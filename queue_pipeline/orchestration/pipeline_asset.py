@@ -1,6 +1,7 @@
 """A pipeline as a graph-backed asset: one op claims, the other processes until the queue is empty."""
 
 import contextlib
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -270,6 +271,17 @@ class _clear_errors:
 
 
 def _description(pipeline: QueuePipeline) -> str:
-    outputs = ", ".join(output.queue for output in pipeline.output_queues) or "no queue"
-    told = pipeline.description or (pipeline.transform.__doc__ or "").strip() or "Processes messages with PySpark."
-    return f"{told}\n\n{pipeline.input_queue} → {outputs}, mode {pipeline.transaction_mode.value}."
+    what = pipeline.description or (pipeline.transform.__doc__ or "").strip() or "Processes messages with PySpark."
+    outputs = [output.queue for output in pipeline.output_queues] + [event.name for event in pipeline.publishes]
+    to = ", ".join(outputs) or "no queue"
+    return (
+        f"{what}\n\n"
+        f"**From** {pipeline.input_queue} **to** {to}; messages that fail go to {pipeline.failed_in}. "
+        f"Transaction mode: {pipeline.transaction_mode.value}.\n\n"
+        "**Look at it:** *Plots* move every minute while a run works, the most important first; *Checks* say what "
+        "failed and how to retry it. In a terminal:\n\n"
+        "```\n"
+        f"queue-pipeline status {shlex.quote(pipeline.input_queue)} --watch\n"
+        f"queue-pipeline errors list --from {shlex.quote(pipeline.input_queue)}\n"
+        "```"
+    )

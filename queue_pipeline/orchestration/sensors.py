@@ -52,7 +52,8 @@ def peek_sensor(
         default_status=status,
         description=(
             "Peeks at the queues of all pipelines and starts runs when messages wait. While it is switched on, delayed "
-            "messages move when they are due, what ended runs hold is released, and pipelines are checked."
+            "messages move when they are due, what ended runs hold is released, and pipelines are checked. Each tick "
+            "below says in a sentence what it saw and why it started runs or none."
         ),
     )
     def peek_queues(context: dg.SensorEvaluationContext, **_: object) -> dg.SensorResult:
@@ -148,6 +149,6 @@ def _run_request(names: Names, start: Start) -> dg.RunRequest:
     tags = {
         PIPELINE_TAG: names.pipeline_tag(start.pipeline),
         SLOTS_TAG: str(start.slots),
-        "queue_pipeline/waiting": str(start.waiting),
+        "queue_pipeline/waiting": start.waiting,
     }
     return dg.RunRequest(job_name=names.job(start.pipeline), tags=tags)

@@ -72,13 +72,12 @@ def test_lineage_leads_from_queue_to_pipeline_to_queues(page: Page, dagster: Dag
     page.goto(f"{dagster.url}/asset-groups")
     # The side bar names the assets too; the graph is an SVG.
     graph = page.locator("svg")
-    billing, shipping, error = (graph.get_by_text(name, exact=True) for name in ("billing", "shipping", "error"))
-    orders = graph.get_by_text("orders", exact=True)
-    for node in (billing, shipping, error):
+    names = ("orders_queue", "orders", "billing_queue", "shipping_queue", "error_queue")
+    queue, pipeline, billing, shipping, error = (graph.get_by_text(name, exact=True) for name in names)
+    for node in (queue, pipeline, billing, shipping, error):
         node.wait_for()
-    assert orders.count() == 2
-    queue, pipeline = sorted(left(node) for node in orders.all())
-    assert queue < pipeline < left(billing)
+        assert node.count() == 1
+    assert left(queue) < left(pipeline) < left(billing)
     assert left(billing) == pytest.approx(left(shipping), abs=5)
     page.get_by_text("1 / 1 Passed").first.wait_for()
     take_picture(page, pictures / "lineage.png")
@@ -134,6 +133,19 @@ def place(node: Locator) -> tuple[float, float]:
     box = node.bounding_box()
     assert box is not None
     return box["y"], box["x"]
+
+
+def test_an_asset_says_what_it_is_and_how_to_look_at_it(page: Page, dagster: Dagster) -> None:
+    page.goto(f"{dagster.url}/assets/orders?view=overview")
+    page.get_by_text("messages that fail go to").first.wait_for()
+    page.get_by_text("queue-pipeline status orders --watch").first.wait_for()
+    page.goto(f"{dagster.url}/assets/queues/billing_queue?view=overview")
+    page.get_by_text("an output of orders").first.wait_for()
+
+
+def test_a_job_for_failed_messages_shows_a_configuration_to_paste(page: Page, dagster: Dagster) -> None:
+    page.goto(f"{dagster.url}/locations/{LOCATION}/jobs/retry_errors")
+    page.get_by_text("exception: CountryNotServed").first.wait_for()
 
 
 def left(node: Locator) -> float:

@@ -52,15 +52,34 @@ class DagsterUi:
     def pages(self, run: Run | None) -> list[tuple[str, str]]:
         """Where to look, and at what."""
         pages = [
-            (f"{self.address}/asset-groups", "lineage: queues/orders → orders → billing, shipping, error"),
-            (f"{self.address}/assets/orders", "the pipeline: figures of every run, plotted"),
+            (
+                f"{self.address}/asset-groups",
+                "lineage: orders_queue → orders → billing_queue, shipping_queue, error_queue; click a node",
+            ),
+            (
+                f"{self.address}/assets/orders",
+                "the pipeline; click Plots: throughput, latency, in, out, failed, every minute of a run",
+            ),
             (
                 f"{self.address}/assets/orders?view=checks&checkDetail=error_queue_empty",
-                "which orders failed, why, and how to send them back",
+                "which orders failed, why, and the command that sends them back; click Execute to check again",
             ),
-            (f"{self.address}/locations/queue_pipeline/sensors/peek_queues", "the peek loop, tick by tick"),
+            (
+                f"{self.address}/locations/queue_pipeline/sensors/peek_queues",
+                "the peek loop: each tick says what it saw, and which run it started",
+            ),
         ]
-        return pages if run is None else [*pages, (f"{self.address}/runs/{run.run_id}", "the first run")]
+        return (
+            pages
+            if run is None
+            else [
+                *pages,
+                (
+                    f"{self.address}/runs/{run.run_id}",
+                    "the first run: its two steps, its log, and its figures at the materialization",
+                ),
+            ]
+        )
 
     def answers(self) -> bool:
         """Whether it is up. Raises if it is somebody else's: they may have been quicker to take the port.

@@ -34,6 +34,7 @@ PATIENCE_SECONDS = 300.0
 """For any one step: a slow machine that starts Spark for the first time may need a minute."""
 _LOOK_SECONDS = 0.25
 _DAGSTER = "dagster"
+FIX = """sed -i 's/^TAX_PERCENT = {/&"NZ": 15, /' queue_pipeline/defs/orders.py"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Story:
         run = self._wait_for_run(dagster, began)
         now = Figures.read(self._transport)
         whole = now.complete(before, sent)
-        self._sum_up(now.rows(before, sent, seconds), whole)
+        self._sum_up(now.rows(before, sent, seconds), whole, sent, seconds)
         return whole and (run is None or self._stay(dagster, run))
 
     def end(self) -> None:
@@ -168,17 +169,23 @@ class Story:
         """Say where to look, and stay until Ctrl-C."""
         assert self._ui is not None
         write_heading("Where to look")
-        for address, what in self._ui.pages(run):
-            write_lines(f"  {address}", f"      {what}")
+        for number, (address, what) in enumerate(self._ui.pages(run), 1):
+            write_lines(f"  {number}. {address}", f"     {what}")
         write_lines("")
-        write_heading("What to try, in another terminal")
+        write_heading("Fix what failed, in another terminal")
         write_lines(
+            f"  cd {shlex.quote(str(project_folder()))}",
             f"  export QUEUE_PIPELINE_DATABASE={shlex.quote(self._place.database)}",
+            "  .venv/bin/queue-pipeline errors list --exception CountryNotServed    # which orders, and why",
+            f"  {FIX}    # serve them",
+            "  .venv/bin/queue-pipeline errors retry --exception CountryNotServed   # the next run has the new code",
+            "  .venv/bin/queue-pipeline status --watch                              # see them go; Ctrl-C ends it",
+            "  git checkout queue_pipeline/defs/orders.py                           # undo the change",
+            "",
+        )
+        write_heading("More to try")
+        write_lines(
             "  .venv/bin/queue-pipeline example send --count 5000 --bad 0.05   # more orders",
-            "  .venv/bin/queue-pipeline status                                 # all queues",
-            "  .venv/bin/queue-pipeline errors list                            # which orders failed, and why",
-            "  .venv/bin/queue-pipeline errors retry --exception CountryNotServed",
-            "      # once their countries are in TAX_PERCENT of queue_pipeline/defs/orders.py, this puts them through",
             "  .venv/bin/queue-pipeline example totals                         # what the pipeline added up",
             "  .venv/bin/queue-pipeline pause orders --reason lunch            # and: resume orders",
             "",
@@ -201,10 +208,12 @@ class Story:
             with suppress(Exception):
                 shop.send(transport, [next(endless)])
 
-    def _sum_up(self, rows: list[tuple[str, str, str]], whole: bool) -> None:
+    def _sum_up(self, rows: list[tuple[str, str, str]], whole: bool, sent: int, seconds: float) -> None:
         write_lines("")
         write_table(("what happened", "this time", "in all"), rows, figures=("this time", "in all"))
-        write_lines("", "Every order became exactly one result." if whole else "The numbers do not add up!", "")
+        write_lines("", "Every order became exactly one result." if whole else "The numbers do not add up!")
+        quick = f"{sent / seconds:,.0f} per second, including the start of Dagster and of the run"
+        write_lines(f"{sent:,} orders took {seconds:.1f} s from sent to processed: {quick}.", "")
         sys.stdout.flush()
 
     def _wait(self, look: Callable[[], bool], dagster: subprocess.Popen[bytes], problem: str) -> None:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from queue_pipeline.orchestration.checks import DESCRIPTIONS, CheckOutcome, evaluation, look_once
-from queue_pipeline.orchestration.names import Names
+from queue_pipeline.orchestration.checks import DESCRIPTIONS, CheckOutcome, evaluation, look_at_indexes, look_once
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, RunUpkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import DatabaseUnavailableError
@@ -24,6 +23,7 @@ LONGEST_LOOK_SECONDS = 1.0
 """When a look begins nothing more: messages that wait, or become due, are seen between looks."""
 SWEEP_SECONDS = 300.0
 CHECK_SECONDS = 300.0
+INDEX_SECONDS = 86_400.0
 REPORT_SECONDS = 3600.0
 """How often a check whose outcome stays the same is reported: each report is a row in Dagster's storage for ever."""
 
@@ -49,6 +49,7 @@ class Upkeep:
         self._reported: dict[dg.AssetCheckKey, tuple[bool, float]] = {}
         self._evaluations: list[dg.AssetCheckEvaluation] = []
         now, between = clock(), CHECK_SECONDS / max(1, len(pipelines))
+        queues = dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues)
         self._parts = [
             _Part("runs and what they hold", RunUpkeep(pipelines, clock).look, LOOK_SECONDS, now),
             _Part("the outbox", lambda place: place.transport.outbox.sweep(), SWEEP_SECONDS, now),
@@ -57,6 +58,7 @@ class Upkeep:
                 _Part(f"the checks of {each.name}", self._checks_of(each), CHECK_SECONDS, now + number * between)
                 for number, each in enumerate(pipelines)
             ),
+            *(_Part(f"the indexes of {queue}", self._indexes_of(queue), INDEX_SECONDS, now) for queue in queues),
         ]
 
     def look(self, place: Deployment, has_time: Callable[[], bool]) -> None:
@@ -93,14 +95,18 @@ class Upkeep:
     def _checks_of(self, pipeline: QueuePipeline) -> Callable[[Deployment], None]:
         def look(place: Deployment) -> None:
             for name in DESCRIPTIONS:
-                self._report(place.names, pipeline, look_once(place.transport, pipeline, name))
+                self._report(place.names.pipeline_key(pipeline), look_once(place.transport, pipeline, name))
 
         return look
 
-    def _report(self, names: Names, pipeline: QueuePipeline, outcome: CheckOutcome) -> None:
+    def _indexes_of(self, queue: str) -> Callable[[Deployment], None]:
+        """A check that never ran has a green tick in the UI: the indexes are checked at the first look."""
+        return lambda place: self._report(place.names.queue_key(queue), look_at_indexes(place.transport, queue))
+
+    def _report(self, asset: dg.AssetKey, outcome: CheckOutcome) -> None:
         """Report a check when its outcome changed, and every hour."""
-        key, now = dg.AssetCheckKey(names.pipeline_key(pipeline), outcome.name), self._clock()
+        key, now = dg.AssetCheckKey(asset, outcome.name), self._clock()
         passed, reported_at = self._reported.get(key, (None, now))
         if passed is not outcome.passed or now - reported_at >= REPORT_SECONDS:
             self._reported[key] = (outcome.passed, now)
-            self._evaluations.append(evaluation(names, pipeline, outcome))
+            self._evaluations.append(evaluation(asset, outcome))

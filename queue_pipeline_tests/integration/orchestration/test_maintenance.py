@@ -98,7 +98,7 @@ def test_every_queue_is_observed_on_demand(backend, queues, instance):
         for event in result.all_events
         if event.is_asset_observation
     }
-    assert seen == {"queues/orders": 1, "queues/billing": 0, "queues/error": 0}
+    assert seen == {"queues/orders_queue": 1, "queues/billing_queue": 0, "queues/error_queue": 0}
 
 
 def checks(result):

@@ -77,7 +77,7 @@ def test_a_run_over_an_nginn_queue_materializes_and_its_queue_is_plotted(backend
         for event in result.all_events
         if event.event_type_value == "ASSET_OBSERVATION"
     }
-    values = {name: value.value for name, value in observed["queues/sql/db/Orders"].items()}
+    values = {name: value.value for name, value in observed["queues/sql/db/Orders_queue"].items()}
     assert {name: values[name] for name in ("depth_messages", "processed_messages", "error_queue_messages")} == {
         "depth_messages": 0,
         "processed_messages": 3,

@@ -54,7 +54,7 @@ def test_each_database_is_processed_under_its_prefix_and_neither_sees_the_other(
         with QueueTransport(url(tmp_path, side)) as transport:
             assert [shown.body for shown in transport.show("billing")] == [f"from {side}".encode()]
     observed = {key.to_user_string() for key in instance.all_asset_keys()}
-    assert {"north/queues/billing", "south/queues/billing"} <= observed
+    assert {"north/queues/billing_queue", "south/queues/billing_queue"} <= observed
 
 
 def test_each_sensor_starts_the_runs_of_its_own_pipelines(location, tmp_path, instance, monkeypatch):

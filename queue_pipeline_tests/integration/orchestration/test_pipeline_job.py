@@ -83,8 +83,11 @@ def test_a_run_drains_its_queue_and_materializes_with_its_figures(backend, queue
         for event in result.all_events
         if event.is_asset_observation
     }
-    assert (observed["queues/orders"]["depth_messages"], observed["queues/orders"]["error_queue_messages"]) == (0, 2)
-    assert observed["queues/billing"]["depth_messages"] == 9
+    assert (
+        observed["queues/orders_queue"]["depth_messages"],
+        observed["queues/orders_queue"]["error_queue_messages"],
+    ) == (0, 2)
+    assert observed["queues/billing_queue"]["depth_messages"] == 9
 
 
 def test_a_run_reports_while_it_works_and_its_materialization_has_the_rest_and_the_sums(

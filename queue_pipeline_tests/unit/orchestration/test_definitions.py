@@ -68,13 +68,13 @@ def test_exactly_these_definitions_are_loaded(loaded):
     graph = repository.asset_graph
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {
         "orders",
-        "queues/orders",
-        "queues/billing",
-        "queues/shipping",
-        "queues/error",
+        "queues/orders_queue",
+        "queues/billing_queue",
+        "queues/shipping_queue",
+        "queues/error_queue",
     }
     assert {key.to_user_string() for key in graph.asset_check_keys} == {
-        *(f"queues/{queue}:indexes" for queue in ("orders", "billing", "shipping", "error")),
+        *(f"queues/{queue}_queue:indexes" for queue in ("orders", "billing", "shipping", "error")),
         *(f"orders:{check}" for check in ("error_queue_empty", "oldest_message", "nothing_expired")),
     }
     assert {job.name for job in repository.get_all_jobs() if not job.name.startswith("__ASSET_JOB")} == {
@@ -106,9 +106,9 @@ def test_the_definitions_are_valid(loaded):
 def test_lineage_goes_from_the_input_through_the_pipeline_to_every_queue_that_it_sends_to(loaded):
     graph = loaded.get_repository_def().asset_graph
     orders = graph.get(dg.AssetKey("orders"))
-    assert orders.parent_keys == {dg.AssetKey(["queues", "orders"])}
-    assert orders.child_keys == {dg.AssetKey(["queues", name]) for name in ("billing", "shipping", "error")}
-    assert graph.get(dg.AssetKey(["queues", "orders"])).is_external
+    assert orders.parent_keys == {dg.AssetKey(["queues", "orders_queue"])}
+    assert orders.child_keys == {dg.AssetKey(["queues", f"{name}_queue"]) for name in ("billing", "shipping", "error")}
+    assert graph.get(dg.AssetKey(["queues", "orders_queue"])).is_external
 
 
 def test_the_pipeline_is_a_graph_of_two_ops_whose_names_can_be_guessed(loaded):
@@ -122,10 +122,11 @@ def test_the_page_of_a_pipeline_says_what_was_declared(loaded):
     node = loaded.get_repository_def().asset_graph.get(dg.AssetKey("orders"))
     assert node.metadata["transaction_mode"] == "transaction_scope"
     assert node.metadata["output_queues"] == "billing, shipping"
-    assert "orders → billing, shipping, mode transaction_scope." in node.description
+    assert "**From** orders **to** billing, shipping; messages that fail go to error." in node.description
+    assert "queue-pipeline errors list --from orders" in node.description
     assert node.kinds == {"pyspark", "sql"}
-    described = loaded.get_repository_def().asset_graph.get(dg.AssetKey(["queues", "billing"]))
-    assert described.description == "Invoices to be written."
+    described = loaded.get_repository_def().asset_graph.get(dg.AssetKey(["queues", "billing_queue"]))
+    assert described.description.startswith("Invoices to be written. The queue billing: an output of orders.")
 
 
 def test_nothing_that_is_loaded_shows_where_the_database_is(monkeypatch):
@@ -214,11 +215,11 @@ def test_a_chain_of_pipelines_is_one_line_of_queues_and_pipelines():
     def children(key):
         return {child.to_user_string() for child in graph.get(dg.AssetKey(key)).child_keys}
 
-    assert children(["queues", "orders"]) == {"orders"}
-    assert children("orders") == {"queues/billing", "queues/error"}
-    assert children(["queues", "billing"]) == {"billing_run"}
-    assert children("billing_run") == {"queues/paid", "queues/error"}
-    assert graph.get(dg.AssetKey(["queues", "billing"])).description == "Invoices."
+    assert children(["queues", "orders_queue"]) == {"orders"}
+    assert children("orders") == {"queues/billing_queue", "queues/error_queue"}
+    assert children(["queues", "billing_queue"]) == {"billing_run"}
+    assert children("billing_run") == {"queues/paid_queue", "queues/error_queue"}
+    assert graph.get(dg.AssetKey(["queues", "billing_queue"])).description.startswith("Invoices. ")
 
 
 @pytest.mark.parametrize("name", ["purge", "move_due", "audit_indexes", "orders_pipeline", "process_orders"])

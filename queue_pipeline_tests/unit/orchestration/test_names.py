@@ -12,11 +12,11 @@ ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda mes
 @pytest.mark.parametrize(
     ("queue", "key"),
     [
-        ("orders", "queues/orders"),
-        ("shop.orders", "queues/shop/orders"),
-        ("orders@[dbo]@[shop]", "queues/orders/dbo/shop"),
-        ('"Sales"."Orders"', "queues/Sales/Orders"),
-        ("orders-eu", "queues/orders-eu"),
+        ("orders", "queues/orders_queue"),
+        ("shop.orders", "queues/shop/orders_queue"),
+        ("orders@[dbo]@[shop]", "queues/orders/dbo/shop_queue"),
+        ('"Sales"."Orders"', "queues/Sales/Orders_queue"),
+        ("orders-eu", "queues/orders-eu_queue"),
     ],
 )
 def test_a_queue_is_an_asset_whose_key_a_person_can_guess(queue, key):

@@ -21,7 +21,7 @@ from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.dagster import pipelines
 from queue_pipeline_tests.support.dagster.storage_rows import storage_rows
 
-ORDERS = dg.AssetKey(["queues", "orders"])
+ORDERS = dg.AssetKey(["queues", "orders_queue"])
 CHECK = "oldest_message"
 
 

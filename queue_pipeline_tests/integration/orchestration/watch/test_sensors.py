@@ -106,9 +106,9 @@ def test_dagster_accepts_what_a_tick_requests(sqlite, instance):
     assert request.job_name == "orders_pipeline"
     assert dg.validate_run_config(repository.get_job("orders_pipeline"), request.run_config) is not None
     assert {event.asset_key.to_user_string() for event in data.asset_events} == {
-        "queues/orders",
-        "queues/billing",
-        "queues/error",
+        "queues/orders_queue",
+        "queues/billing_queue",
+        "queues/error_queue",
     }
 
 
@@ -236,8 +236,8 @@ def test_queues_are_observed_and_not_again_before_something_changed(backend, que
     fill(queues, 3)
     result = peek(backend, instance)
     seen = observed(result)
-    assert set(seen) == {"queues/orders", "queues/billing", "queues/error"}
-    depth = seen["queues/orders"]
+    assert set(seen) == {"queues/orders_queue", "queues/billing_queue", "queues/error_queue"}
+    depth = seen["queues/orders_queue"]
     keys = ("depth_messages", "error_queue_messages", "due_later_messages", "in_work_messages")
     assert [depth[key].value for key in keys] == [3, 0, 0, 0]
     assert depth["age_of_oldest_s"].value >= 0
@@ -257,7 +257,7 @@ def test_a_changed_depth_is_observed_after_a_minute_and_everything_after_an_hour
 
     cursor = peek(sqlite, instance).cursor
     fill(transport, 1)
-    assert set(observed(peek(sqlite, instance, cursor=aged(cursor, 61)))) == {"queues/orders"}
+    assert set(observed(peek(sqlite, instance, cursor=aged(cursor, 61)))) == {"queues/orders_queue"}
     assert len(observed(peek(sqlite, instance, cursor=aged(cursor, 3601)))) == 3
 
 
@@ -267,7 +267,11 @@ def test_a_tick_observes_a_bounded_number_of_queues_and_the_next_one_the_others(
     first = peek(sqlite, instance)
     second = peek(sqlite, instance, cursor=first.cursor)
     assert (len(observed(first)), len(observed(second))) == (2, 1)
-    assert {*observed(first), *observed(second)} == {"queues/orders", "queues/billing", "queues/error"}
+    assert {*observed(first), *observed(second)} == {
+        "queues/orders_queue",
+        "queues/billing_queue",
+        "queues/error_queue",
+    }
 
 
 def test_the_cursor_names_the_pipelines_that_are_watched(sqlite, instance):
