@@ -18,7 +18,11 @@ from queue_pipeline.cli.app import app
 from queue_pipeline.defs.orders import orders
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
 SCRIPT_CODE = {
     "bench": [ROOT / "queue_pipeline_tests/benchmarks/__main__.py"],
     "cluster": sorted((ROOT / "tools/cluster").glob("*.py")),
