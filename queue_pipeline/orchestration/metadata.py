@@ -12,9 +12,9 @@ import dagster as dg
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.failures.decision import Step
 from queue_pipeline.processing.results.failed_copies import ids_of
 from queue_pipeline.processing.run.attempted import Attempted
-from queue_pipeline.processing.run.decision import Step
 from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.spark.internals.parts import missing_parts
 from queue_pipeline.transport import QueueTransport

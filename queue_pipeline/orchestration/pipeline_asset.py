@@ -19,10 +19,10 @@ from queue_pipeline.orchestration.transport_resource import transport_of
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.failures.proof import proof_of
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import FAILS_FOR_ALL, PipelineRun, RunEnd
-from queue_pipeline.processing.run.proof import proof_of
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.run.source_code import SourceCode

@@ -16,11 +16,10 @@ from pyspark.sql import functions as F
 from queue_pipeline.processing.batch.backend import Processed
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_rows
 from queue_pipeline.processing.batch.local import LocalBackend
-from queue_pipeline.processing.batch.manifest import Manifest
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, PAYLOAD, messages_frame
 from queue_pipeline.processing.batch.part_report import PartReport, read_part, row_ranges, row_versions
 from queue_pipeline.processing.batch.sent_times import SentTimes
-from queue_pipeline.processing.batch.task_staging import Messages, abandon, new_job
+from queue_pipeline.processing.batch.staging import Manifest, Messages, abandon, new_job
 from queue_pipeline.processing.batch.tasks import REPORT, REPORTS, TABLES, Reading, Staging
 from queue_pipeline.processing.batch.worker_transport import executor_settings
 from queue_pipeline.processing.body.parse import body_parser

@@ -16,10 +16,9 @@ from pyspark.sql import types as T
 
 from queue_pipeline.processing.arrow import usual_types
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
-from queue_pipeline.processing.batch.manifest import Manifest
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
 from queue_pipeline.processing.batch.part_report import read_part
-from queue_pipeline.processing.batch.task_staging import Messages, stage_partition
+from queue_pipeline.processing.batch.staging import Manifest, Messages, stage_partition
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.source.columns import PROBLEM

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.batch.task_staging import PartitionResults
+from queue_pipeline.processing.batch.staging import PartitionResults
 from queue_pipeline.processing.results.acknowledgement import acknowledgements
 from queue_pipeline.processing.results.audit import audit_copies
 

@@ -12,10 +12,9 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceArrowWriter
 
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.processing.batch.manifest import TaskReport
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, ORIGIN_FIELDS, SEAL
 from queue_pipeline.processing.batch.part_report import row_ranges
-from queue_pipeline.processing.batch.task_staging import PartitionResults, abandon, stage_partition
+from queue_pipeline.processing.batch.staging import PartitionResults, TaskReport, abandon, stage_partition
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.declaration.outcomes import OUTCOME
 from queue_pipeline.processing.results.envelopes import Sending, envelopes

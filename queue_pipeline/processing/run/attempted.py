@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from queue_pipeline.processing.batch.report import BatchReport
-from queue_pipeline.processing.run.decision import Step
+from queue_pipeline.processing.failures.decision import Step
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.failed.error_message import Failure
 

@@ -11,11 +11,11 @@ from functools import partial
 
 from queue_pipeline.processing.arrow import keep_memory
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.failures.judge import Judge
+from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.run.attempt_threads import AttemptThreads, InWork
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.heartbeat import Heartbeat
-from queue_pipeline.processing.run.judge import Judge
-from queue_pipeline.processing.run.rate_limit import RateLimit
 from queue_pipeline.processing.run.search import Search
 from queue_pipeline.processing.run.state import AskForSlots, End, RunView, Step, Stop, Take, Wait, next_step
 from queue_pipeline.processing.run.take import slots_of, take_batch

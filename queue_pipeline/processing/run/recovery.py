@@ -20,17 +20,17 @@ from queue_pipeline.processing.errors import (
     SparkKilledError,
     SparkLostError,
 )
+from queue_pipeline.processing.failures.decision import Step, after_abandonment, after_failure
+from queue_pipeline.processing.failures.delayed_retries import DelayedRetries
+from queue_pipeline.processing.failures.environment import Environment
+from queue_pipeline.processing.failures.isolation import Isolation
+from queue_pipeline.processing.failures.judge import LONGEST_CAUSE, Judge, Judgement
+from queue_pipeline.processing.failures.proof import Proof
+from queue_pipeline.processing.failures.rate_limit import RateLimit
+from queue_pipeline.processing.failures.verdict import Verdict
 from queue_pipeline.processing.results.exceptions import describe, error_types, in_a_line
 from queue_pipeline.processing.run.attempted import Attempted
-from queue_pipeline.processing.run.decision import Step, after_abandonment, after_failure
-from queue_pipeline.processing.run.delayed_retries import DelayedRetries
-from queue_pipeline.processing.run.environment import Environment
-from queue_pipeline.processing.run.isolation import Isolation
-from queue_pipeline.processing.run.judge import LONGEST_CAUSE, Judge, Judgement
-from queue_pipeline.processing.run.proof import Proof
-from queue_pipeline.processing.run.rate_limit import RateLimit
 from queue_pipeline.processing.run.unreliable import UnreliableBatches
-from queue_pipeline.processing.run.verdict import Verdict
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.failures.decision import Step, after_unreliable_failure
+from queue_pipeline.processing.failures.environment import Environment
+from queue_pipeline.processing.failures.judge import Judge
+from queue_pipeline.processing.failures.rate_limit import RateLimit
+from queue_pipeline.processing.failures.verdict import Verdict
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.run.attempted import Attempted
-from queue_pipeline.processing.run.decision import Step, after_unreliable_failure
-from queue_pipeline.processing.run.environment import Environment
-from queue_pipeline.processing.run.judge import Judge
-from queue_pipeline.processing.run.rate_limit import RateLimit
-from queue_pipeline.processing.run.verdict import Verdict
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
 
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from queue_pipeline.processing.batch.claimed_batch import prepare, read_rows
-from queue_pipeline.processing.batch.manifest import Manifest, TaskReport
 from queue_pipeline.processing.batch.part_report import outside, row_ranges
+from queue_pipeline.processing.batch.staging import Manifest, TaskReport
 from queue_pipeline.processing.results.failed_copies import failed_copies, failed_in_place, reasons_of
 from queue_pipeline.processing.results.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.results.table_rows import together

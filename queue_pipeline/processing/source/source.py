@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource
 
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD, messages_frame
-from queue_pipeline.processing.batch.task_staging import new_job
+from queue_pipeline.processing.batch.staging import new_job
 from queue_pipeline.processing.batch.tasks import Parsing
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings, executor_settings
 from queue_pipeline.processing.body.parse import body_parser

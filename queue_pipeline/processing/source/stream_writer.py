@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
-from queue_pipeline.processing.batch.manifest import TaskReport
-from queue_pipeline.processing.batch.task_staging import abandon, stage_partition
+from queue_pipeline.processing.batch.staging import TaskReport, abandon, stage_partition
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.results.outcome_writer import plain_sending, written_messages
 from queue_pipeline.processing.source.completion import complete_staged

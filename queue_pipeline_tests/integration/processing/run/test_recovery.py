@@ -9,7 +9,7 @@ import pytest
 
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.errors import SparkUnavailableError
-from queue_pipeline.processing.run.decision import Step
+from queue_pipeline.processing.failures.decision import Step
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer, Poisoned, poisoned_by

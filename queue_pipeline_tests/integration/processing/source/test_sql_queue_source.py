@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import functions as F
 from sqlalchemy import create_engine
 
-from queue_pipeline.processing.batch.manifest import TaskReport
 from queue_pipeline.processing.batch.messages_frame import MESSAGE
+from queue_pipeline.processing.batch.staging import TaskReport
 from queue_pipeline.processing.batch.worker_transport import EXECUTOR_VARIABLE, executor_settings
 from queue_pipeline.processing.declaration.outcomes import add_to, each, fail, send
 from queue_pipeline.processing.results.outcome_writer import OutcomeWriter

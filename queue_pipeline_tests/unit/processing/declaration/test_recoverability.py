@@ -13,7 +13,7 @@ from queue_pipeline.processing.declaration.recoverability import (
     delayed_retry,
     retry_headers,
 )
-from queue_pipeline.processing.run.decision import Step, after_failure
+from queue_pipeline.processing.failures.decision import Step, after_failure
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ConfigurationError
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from queue_pipeline.processing.errors import SparkKilledError, SparkLostError
+from queue_pipeline.processing.failures.decision import AfterDeath, after_death
+from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
-from queue_pipeline.processing.run.decision import AfterDeath, after_death
-from queue_pipeline.processing.run.rate_limit import RateLimit
 from queue_pipeline.processing.spark.errors import involves_spark, shared_loss
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport.claims.claim import Claim

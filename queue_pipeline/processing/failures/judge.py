@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.report import BatchReport
+from queue_pipeline.processing.failures.proof import Proof
+from queue_pipeline.processing.failures.verdict import Evidence, Probe, Verdict, judge
 from queue_pipeline.processing.results.exceptions import cause_of, describe, in_a_line, reason_of
-from queue_pipeline.processing.run.proof import Proof
-from queue_pipeline.processing.run.verdict import Evidence, Probe, Verdict, judge
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.storable import shortened
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.processing.run.decision import (
+from queue_pipeline.processing.failures.decision import (
     LEAST_DEATHS,
     AfterDeath,
     Step,

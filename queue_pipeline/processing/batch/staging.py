@@ -1,4 +1,4 @@
-"""Stages results from many processes, under the names of their attempts; Spark says which of those count."""
+"""Staging of results by many processes, under the names of their attempts; Spark reports which of those count."""
 
 from __future__ import annotations
 
@@ -9,17 +9,63 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
 from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
 
 from queue_pipeline.processing.arrow import Table, usual_types
-from queue_pipeline.processing.batch.manifest import TaskReport
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.results.table_rows import OutcomeRows
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.message_columns import MessageColumns
+
+
+class TaskReport(WriterCommitMessage):
+    """A task's report of what it staged; Spark hands on those of successful attempts only."""
+
+    def __init__(
+        self,
+        task: str,
+        groups: Sequence[StagedGroup] = (),
+        failures: Sequence[Failed] = (),
+        rows: Sequence[tuple[int, int]] = (),
+        tables: Sequence[OutcomeRows] = (),
+        empty: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        self.task = task
+        self.groups = list(groups)
+        self.failures = list(failures)
+        self.rows = list(rows)
+        self.tables = list(tables)
+        self.empty = list(empty)
+
+
+class Manifest(BaseModel):
+    """All that a job staged: the groups that count, the messages that failed, and which messages results belong to."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    groups: list[StagedGroup]
+    failures: list[Failed]
+    rows: list[tuple[int, int]] = []
+    """Ranges of row versions; what tasks have for tables travels beside it, as Arrow."""
+    empty: list[tuple[int, int]] = []
+    """Those of them that have no outcome."""
+
+    @staticmethod
+    def of(reports: Iterable[TaskReport | Manifest]) -> Manifest:
+        """The manifest of a job's tasks, or of manifests of some of them each."""
+        everything = list(reports)
+        return Manifest(
+            groups=[group for report in everything for group in report.groups],
+            failures=[failed for report in everything for failed in report.failures],
+            rows=[part for report in everything for part in report.rows],
+            empty=[part for report in everything for part in report.empty],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.processing.run.verdict import MOST_DOUBLINGS, Evidence, Probe, Verdict, judge, tries
+from queue_pipeline.processing.failures.verdict import MOST_DOUBLINGS, Evidence, Probe, Verdict, judge, tries
 
 WORKS = (Probe.SAMPLE_WORKS, Probe.EMPTY_WORKS)
 limits = st.integers(1, 20)
