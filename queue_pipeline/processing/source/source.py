@@ -1,4 +1,4 @@
-"""`sql_queue`, a data source of Spark's: a claim as a frame, and results that complete it.
+"""`sql_queue`, a data source of Spark's: a claim as a frame, results that complete it, and a queue to look at.
 
 Example::
 
@@ -6,6 +6,7 @@ Example::
     register(spark, transport)
     messages = spark.read.format("sql_queue").option("claim", claim_option(claim)).load()
     results.write.format("sql_queue").option("claim", claim_option(claim)).mode("append").save()
+    errors = spark.read.format("sql_queue").option("queue", "error").load()
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from queue_pipeline.processing.batch.worker_transport import ExecutorSettings, e
 from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.body.schema import BodySchema
 from queue_pipeline.processing.results.outcome_writer import OutcomeWriter, check_outcome_schema
+from queue_pipeline.processing.source.browse_reader import BROWSED_COLUMNS, BrowseOptions, BrowseReader
 from queue_pipeline.processing.source.columns import COLUMNS, PROBLEM
 from queue_pipeline.processing.source.reader import ClaimSourceReader
 from queue_pipeline.processing.source.stream_reader import QueueStreamReader, StreamOptions
@@ -35,7 +37,8 @@ from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
 
 FORMAT = "sql_queue"
-CLAIM, STREAM = "claim", "stream"
+CLAIM, STREAM, QUEUE = "claim", "stream", "queue"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 class QueueSource(DataSource):
@@ -51,11 +54,13 @@ class QueueSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Every column that a claim has; `spark.read.schema(...)` asks for fewer."""
-        return COLUMNS
+        """Every column that a claim, or a queue, has; `spark.read.schema(...)` asks for fewer."""
+        return BROWSED_COLUMNS if self._looks() else COLUMNS
 
-    def reader(self, schema: T.StructType) -> ClaimSourceReader:
-        """Reads the claim of the option `claim`."""
+    def reader(self, schema: T.StructType) -> ClaimSourceReader | BrowseReader:
+        """Reads the claim of the option `claim`, or looks at the queue of the option `queue`."""
+        if self._looks():
+            return BrowseReader(self.settings, self._browsed(), schema)
         return ClaimSourceReader(self.settings, self._claim(), schema)
 
     def writer(self, schema: T.StructType, overwrite: bool) -> OutcomeWriter:
@@ -66,10 +71,22 @@ class QueueSource(DataSource):
         check_outcome_schema(schema)
         return OutcomeWriter(self.settings, claim, new_job())
 
+    def _looks(self) -> bool:
+        """Whether a queue is named, and neither a claim of it nor a stream."""
+        return QUEUE in self.options and not {CLAIM, STREAM} & set(self.options)
+
+    def _browsed(self) -> BrowseOptions:
+        given = {name: value for name, value in self.options.items() if name != "path"}
+        try:
+            return BrowseOptions.model_validate(given)
+        except ValidationError as error:
+            raise ConfigurationError(f'read.format("{FORMAT}"): {problems_of(error)}') from None
+
     def _claim(self) -> Claim:
         if CLAIM not in self.options:
             raise ConfigurationError(
-                f'format("{FORMAT}") needs .option("claim", claim_option(claim)), of a claim from transport.claim(...)'
+                f'format("{FORMAT}") needs .option("claim", claim_option(claim)), of a claim from '
+                'transport.claim(...), or .option("queue", name) to look at a queue'
             )
         try:
             return TypeAdapter(Claim).validate_json(self.options[CLAIM])
@@ -106,6 +123,8 @@ def register(spark: SparkSession, transport: QueueTransport) -> None:
     """Make `format("sql_queue")` mean the queues of this transport's database, in this session."""
     knows = {"settings": executor_settings(transport), "instance": uuid.uuid4().hex[:8]}
     spark.dataSource.register(type("QueueSource", (QueueSource,), knows))
+    # Without it, Spark refuses a reader that can filter by itself.
+    spark.conf.set(PUSHDOWN, "true")
 
 
 def messages_of(claimed: DataFrame, body_schema: BodySchema | None = None) -> DataFrame:
