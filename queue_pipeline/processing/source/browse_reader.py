@@ -60,7 +60,7 @@ class Pushed:
 
     def add(self, filter_: Filter) -> bool:
         """Take a condition over, if it is one that can be checked here."""
-        column = getattr(filter_, "attribute", ())
+        column: tuple[str, ...] = getattr(filter_, "attribute", ())
         if column == ("row_version",):
             return self._bound(filter_)
         if len(column) == 1 and column[0] in _TEXTS and isinstance(filter_, EqualTo | In):
