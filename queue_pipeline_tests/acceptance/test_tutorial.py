@@ -15,7 +15,8 @@ PAGE = ROOT / "docs/tutorial.md"
 STEP = re.compile(r"<!-- (file: (?P<file>[\w./]+)|run|prints) -->\n\n```(?P<language>\w+)\n(?P<text>.*?)```", re.S)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_the_commands_of_the_tutorial_print_what_it_shows(tmp_path: Path) -> None:
     # A Spark in the process of each run: nothing is left behind, and no server of another test is met.
     environment = os.environ | {"QUEUE_PIPELINE_SPARK": "local[1]", "PYTHONPATH": str(ROOT)}
