@@ -185,7 +185,7 @@ class Story:
         )
         write_heading("More to try")
         write_lines(
-            "  .venv/bin/queue-pipeline example send --count 5000 --bad 0.05   # more: see in Plots how quick a warm run is",
+            "  .venv/bin/queue-pipeline example send --count 5000 --bad 0.05   # more; Plots show how quick it is",
             "  .venv/bin/queue-pipeline example totals                         # what the pipeline added up",
             "  .venv/bin/queue-pipeline pause orders --reason lunch            # and: resume orders",
             "",
