@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
     from queue_pipeline.processing.declaration.recoverability import Recoverability
     from queue_pipeline.transport.claims.claim import RowsRead
+    from queue_pipeline.transport.claims.completion import Completion
     from queue_pipeline.transport.errors import QueuePipelineError
     from queue_pipeline.transport.event import Event
     from queue_pipeline.transport.failed.failed_message import Selection
@@ -68,6 +69,7 @@ __all__ = [
     "new_message",
     "Operation",
     "RowsRead",
+    "Completion",
     "body_parser",
     "Selection",
     "QueuePipelineError",
@@ -97,6 +99,7 @@ _MODULES = {
     "transport.event": ("Event",),
     "transport.failed.failed_message": ("Selection",),
     "transport.claims.claim": ("RowsRead",),
+    "transport.claims.completion": ("Completion",),
     "transport.messages": ("Operation", "OutgoingMessage", "TransactionMode", "new_message"),
     "transport.transport": ("QueueTransport",),
 }

@@ -24,7 +24,6 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
 )
 from queue_pipeline.transport.instances import instance_address
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.messages import new_message
 from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.transport import Queue, QueueTransport
@@ -221,7 +220,7 @@ class QueueClient:
         )
         message_id = message.headers[wire.MESSAGE_ID]
         destination = self.transport.resolve(queue)
-        if is_nginn(destination):
+        if destination.layout != callback_queue.layout:
             raise ConfigurationError(
                 f"request to {destination}: an endpoint of NGinn.MessageBus cannot answer to {callback_queue}, no "
                 "queue of its own; use send there, and read the answers from an NGinn queue"

@@ -14,7 +14,6 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import FailedMessage
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.words import count_of
 
 ERRORS, AGE, EXPIRED, INDEXES = "error_queue_empty", "oldest_message", "nothing_expired", "indexes"
@@ -153,7 +152,7 @@ def _check(pipeline: QueuePipeline, name: str, names: Names) -> dg.AssetChecksDe
 def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOutcome:
     """Failures of this pipeline's queue; what cannot be read may be anybody's and counts too."""
     queue, here = pipeline.error_queue, transport.resolve(pipeline.input_queue)
-    if is_nginn(here):
+    if transport.layouts.of(here).keeps_failed:
         return _failed_in_place(transport, pipeline)
     last = transport.failed.last_row_version(queue)
     recent = transport.failed.list(queue, limit=MOST_LOOKED_AT, after=max(BEFORE_ALL, last - MOST_LOOKED_AT))

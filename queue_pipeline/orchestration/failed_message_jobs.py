@@ -11,10 +11,9 @@ from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.transport_resource import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
+from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.returns import NotReturned, Retried
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.operations.slots import SlotHolder
 from queue_pipeline.transport.queues import QueueTable
 
@@ -72,10 +71,8 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> lis
         database, selection = transport_of(context, names).transport(), config.selection()
 
         def retry_one(queue: QueueTable) -> Retried:
-            if is_nginn(queue):
-                number = database.nginn.retry_failed(queue, *_ids(queue, config))
-                return Retried(queues=Counter({queue.canonical: number}))
-            return database.failed.retry(queue, selection, config.to, on_progress=_log(context, queue, "dealt with"))
+            failures, log = database.layouts.of(queue).failures, _log(context, queue, "dealt with")
+            return failures.retry(queue, selection, config.to, on_progress=log)
 
         results = _on_each(context, database, _named(config, error_queues), retry_one).values()
         counts = sum((result.queues for result in results), Counter[str]())
@@ -107,10 +104,8 @@ def failed_message_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> lis
         database, selection = transport_of(context, names).transport(), config.selection()
 
         def discard_one(queue: QueueTable) -> int:
-            if is_nginn(queue):
-                ids = _ids(queue, config)
-                return database.nginn.discard_failed(queue, *ids) if ids else _discard_all(database, queue)
-            return database.failed.discard(queue, selection, on_progress=_log(context, queue, "discarded"))
+            failures, log = database.layouts.of(queue).failures, _log(context, queue, "discarded")
+            return failures.discard(queue, selection, on_progress=log)
 
         counts = _on_each(context, database, _named(config, error_queues), discard_one)
         rows: Rows = [{"queue": queue, "discarded": number} for queue, number in counts.items()]
@@ -169,24 +164,6 @@ def _on_each(
                 raise
             context.log.warning(str(error))
     return done
-
-
-def _discard_all(transport: QueueTransport, queue: QueueTable) -> int:
-    """Delete all failed messages of an NGinn queue, some hundred in a transaction; returns how many there were."""
-    total = 0
-    while found := transport.nginn.failed(queue):
-        total += transport.nginn.discard_failed(queue, *(one.id for one in found))
-    return total
-
-
-def _ids(queue: QueueTable, config: FailedMessagesConfig) -> list[int]:
-    """Which failed messages of an NGinn queue are meant, by the numbers of their rows; none means all."""
-    if config.message_type or config.exception or config.failed_queue or not all(one.isdigit() for one in config.ids):
-        raise ConfigurationError(
-            f"failed messages of {queue} are chosen by the ids of their rows, which are numbers, or all: true; see "
-            f"them with: queue-pipeline nginn failed {queue}"
-        )
-    return [int(one) for one in config.ids]
 
 
 def _named(config: FailedMessagesConfig, error_queues: Sequence[str]) -> str | Sequence[str]:

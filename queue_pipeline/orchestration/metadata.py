@@ -20,7 +20,6 @@ from queue_pipeline.processing.spark.internals.parts import missing_parts
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, absolute
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.status import QueueStatus
 from queue_pipeline.transport.words import count_of
@@ -111,7 +110,7 @@ def _of_whole_run(figures: RunFigures, ended_because: str) -> dict[str, Any]:
 def retry_all(transport: QueueTransport, pipeline: QueuePipeline) -> str:
     """What a person types to return the failed messages of a pipeline, once the cause is fixed."""
     queue = transport.resolve(pipeline.input_queue)
-    if is_nginn(queue):
+    if transport.layouts.of(queue).keeps_failed:
         return command(transport, "nginn", "retry", queue.canonical, "--all")
     return command(transport, "errors", "retry", "--from", pipeline.input_queue, error_queue=pipeline.error_queue)
 

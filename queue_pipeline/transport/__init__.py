@@ -5,6 +5,7 @@ This layer knows databases only; nothing in it imports Dagster or Spark.
 
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import (
@@ -21,14 +22,15 @@ from queue_pipeline.transport.transport import QueueTransport
 
 __all__ = [
     "Claim",
+    "Completion",
     "Event",
     "InstallOptions",
+    "MessageColumns",
     "Operation",
     "OutgoingMessage",
     "QueueAddress",
     "QueueTable",
     "QueueTransport",
-    "MessageColumns",
     "ReceivedMessage",
     "RowsRead",
     "TableRows",

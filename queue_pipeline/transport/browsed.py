@@ -70,7 +70,7 @@ class BrowsedMessage:
         return _moment(self.headers.get(wire.TIME_OF_FAILURE))
 
 
-class ParsedBodies(Protocol):
+class BodiesWithPayload(Protocol):
     """Typed bodies, and what is wrong with those that have none."""
 
     @property
@@ -85,7 +85,7 @@ class ParsedBodies(Protocol):
 class Parser(Protocol):
     """Makes typed columns of bodies: `body_parser(schema)` of `queue_pipeline.processing.body.parse`."""
 
-    def parse(self, bodies: Any, /) -> ParsedBodies:
+    def parse(self, bodies: Any, /) -> BodiesWithPayload:
         """Typed values of an Arrow array of bodies."""
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from queue_pipeline.transport.database.backoff import Backoff
+from queue_pipeline.transport.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError, QueuePipelineError
-from queue_pipeline.transport.layouts.nservicebus.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.transport import Queue, QueueTransport
 
 LOOK_SECONDS = 0.5

@@ -11,6 +11,8 @@ from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.endpoint import NGINN, is_endpoint, parse_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import VARIABLE, NGinnSettings
 
+NSERVICEBUS = "nservicebus"
+"""The layout of the NServiceBus SQL transport, which is the folder of its statements under sql/<dialect>/."""
 DELAYED_SUFFIX = "Delayed"
 CLAIMED_SUFFIX = "Claimed"
 CLAIMS_TABLE = "QueueClaims"
@@ -22,6 +24,11 @@ SUBSCRIPTIONS_TABLE = "SubscriptionRouting"
 SUBSCRIPTIONS_VARIABLE = "QUEUE_PIPELINE_SUBSCRIPTIONS_TABLE"
 
 
+def layout_of(address: object) -> str:
+    """The layout of the queue that an address names: sql://alias/Queue is one of NGinn's."""
+    return NGINN if is_endpoint(address) else NSERVICEBUS
+
+
 @dataclass(frozen=True, slots=True)
 class QueueTable:
     """A queue's table: its parts, its quoted name, and the address that peers know it by."""
@@ -31,7 +38,7 @@ class QueueTable:
     catalog: str | None
     qualified: str = field(compare=False)
     canonical: str = field(compare=False)
-    layout: str = "nservicebus"
+    layout: str = NSERVICEBUS
     """The shape of the table, which is the folder of its statements under sql/<dialect>/."""
 
     def __str__(self) -> str:
@@ -108,6 +115,13 @@ class AddressBook:
     def subscriptions(self) -> QueueTable:
         """The table of subscriptions, which all endpoints have to share: as configured, else in the default schema."""
         return self.resolve(self.subscriptions_table) if self.subscriptions_table else self.own(SUBSCRIPTIONS_TABLE)
+
+    def shared_tables(self, layout: str) -> Mapping[str, str]:
+        """The tables that the queues of a layout share, and have beside those of the transport, by kind."""
+        if layout != NGINN:
+            return {}
+        shared = {"subscriptions": self.nginn.subscriptions_table}
+        return {**shared, "sequences": self.nginn.sequences_table} if self.nginn.sequences else shared
 
     def sibling(self, queue: QueueTable, suffix: str) -> QueueTable:
         """The table that belongs to a queue, such as `orders.Delayed`."""

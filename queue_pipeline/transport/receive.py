@@ -7,20 +7,18 @@ import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claims import Claims
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
-from queue_pipeline.transport.layouts.nginn.receiving import NGinnReceiver
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, is_refusal, past_refusals
-from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode, from_row
-from queue_pipeline.transport.queues import AddressBook, QueueTable
-from queue_pipeline.transport.refusals import Refusal, few_of_each
+from queue_pipeline.transport.layouts.layout import Layouts
+from queue_pipeline.transport.layouts.refused_rows import Leaving, is_refusal, past_refusals
+from queue_pipeline.transport.messages import Operation, ReceivedMessage, TransactionMode
+from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.send import Sender
 
 if TYPE_CHECKING:
@@ -68,21 +66,11 @@ class Received:
 class Receiver:
     """Takes messages off a queue by deleting them."""
 
-    def __init__(
-        self,
-        database: Database,
-        book: AddressBook,
-        sender: Sender,
-        claims: Claims,
-        error_queue: str,
-        nginn: NGinnReceiver,
-    ) -> None:
+    def __init__(self, database: Database, sender: Sender, claims: Claims, layouts: Layouts) -> None:
         self._database = database
-        self._book = book
         self._sender = sender
         self._claims = claims
-        self._nginn = nginn
-        self._forwarder = Forwarder(database, book, sender, error_queue)
+        self._layouts = layouts
 
     @contextlib.contextmanager
     def receive(self, queue: QueueTable, max_messages: int, mode: TransactionMode) -> Iterator[Received]:
@@ -94,17 +82,21 @@ class Receiver:
         if max_messages < 1:
             raise ConfigurationError(f"queue {queue}: a batch of {max_messages} messages; ask for at least one")
         batch = Received(queue, mode, self._sender)
-        send_on = functools.partial(self._claims.send_on, queue)
+        layout = self._layouts.of(queue)
+        send_on = functools.partial(layout.claims.send_on, queue)
         if mode is TransactionMode.UNRELIABLE:
             take = functools.partial(self._fill, batch=batch, max_messages=max_messages)
             _, left = past_refusals(self._database, take, send_on)
             batch.forwarded += left
             yield batch
         elif mode is TransactionMode.RECEIVE_ONLY and not self._database.dialect.locks_rows:
-            with self._attempts(batch), self._by_claim(batch, max_messages):
+            with layout.receiving.attempts(queue, batch.messages), self._by_claim(batch, max_messages):
                 yield batch
         else:
-            with self._attempts(batch), self._open(batch, max_messages, send_on) as transaction:
+            with (
+                layout.receiving.attempts(queue, batch.messages),
+                self._open(batch, max_messages, send_on) as transaction,
+            ):
                 batch._transaction = transaction
                 with transaction.scope() if mode is TransactionMode.TRANSACTION_SCOPE else contextlib.nullcontext():
                     yield batch
@@ -133,61 +125,10 @@ class Receiver:
                 if is_open:
                     raise
 
-    def _attempts(self, batch: Received) -> contextlib.AbstractContextManager[None]:
-        """A reader of an NGinn queue counts failed attempts, once they were rolled back; other queues have no count."""
-        if is_nginn(batch.queue):
-            return self._nginn.attempts(batch.queue, batch.messages)
-        return contextlib.nullcontext()
-
     def _fill(self, transaction: Transaction, leaving: Leaving, batch: Received, max_messages: int) -> None:
-        """Take rows until there is something to hand over or the queue is empty; what is no message is dealt with."""
-        if is_nginn(batch.queue):
-            taken = self._nginn.take(transaction, batch.queue, max_messages, leaving)
-            batch.messages[:], batch.expired, batch.forwarded, batch.poisoned = taken
-            return
-        dialect = self._database.dialect
-        columns = self._database.shapes.columns(transaction, batch.queue)
-        command = dialect.statement(
-            f"{batch.queue.layout}/queue.receive", queue=batch.queue, **dialect.optional_columns(columns, "deleted")
-        )
-        batch.messages.clear()
-        batch.expired = batch.forwarded = batch.poisoned = 0
-        while not batch.messages:
-            rows = transaction.rows(command, limit=max_messages)
-            if not rows:
-                return
-            elsewhere: list[ReceivedMessage] = []
-            poison: list[Refusal] = []
-            for row in sorted(rows, key=lambda row: row[1]):
-                self._sort(transaction, batch, row, elsewhere, poison)
-            batch.poisoned += len(poison)
-            for line in few_of_each(poison):
-                logger.error("queue %s: moved to the error queue unchanged: %s", batch.queue, line)
-            leaving += [message.row_version for message in elsewhere]
-            batch.forwarded += self._forwarder.forward_all(transaction, batch.queue, elsewhere)
-
-    def _sort(
-        self,
-        transaction: Transaction,
-        batch: Received,
-        row: Any,
-        elsewhere: list[ReceivedMessage],
-        poison: list[Refusal],
-    ) -> None:
-        row_id, row_version, expired, header_text, body, correlation_id, reply_to = row
-        try:
-            message = from_row(row_id, row_version, header_text, body, correlation_id, reply_to)
-        except ValueError as error:
-            self._forwarder.dead_letter(transaction, str(row_id), header_text, body)
-            poison.append(Refusal(str(row_id), "unreadable headers", str(error)))
-            return
-        if expired:
-            batch.expired += 1
-        elif self._forwarder.destination(batch.queue, message.headers) is not None:
-            elsewhere.append(message)
-        else:
-            message.headers.pop(wire.FORWARD_DESTINATION, None)
-            batch.messages.append(message)
+        """Take rows until there is something to hand over or the queue is empty."""
+        taken = self._layouts.of(batch.queue).receiving.take(transaction, batch.queue, max_messages, leaving)
+        batch.messages[:], batch.expired, batch.forwarded, batch.poisoned = taken
 
     @contextlib.contextmanager
     def _by_claim(self, batch: Received, max_messages: int) -> Iterator[None]:
@@ -203,10 +144,10 @@ class Receiver:
         except BaseException:
             self._claims.give_back(claim)
             raise
-        self._claims.complete(claim, read=RowsRead.of(versions))
+        self._claims.complete(Completion(claim, read=RowsRead.of(versions)))
 
     def _claim_messages(self, batch: Received, max_messages: int) -> Claim | None:
-        """Claim until there is something to hand over or the queue is empty; poison goes to the error queue."""
+        """Claim until there is something to hand over or the queue is empty; poison leaves the claim."""
         while (claim := self._claims.claim(batch.queue, "receive_only", max_messages)) is not None:
             batch.expired += claim.expired
             batch.forwarded += claim.forwarded

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn, written
+from queue_pipeline.transport.layouts.layout import Rows
 from queue_pipeline.transport.message_columns import MessageColumns, check_columns
 from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
-from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
+from queue_pipeline.transport.queues import AddressBook, QueueTable
 
 Resolver: TypeAlias = Callable[[Destination], QueueTable]
 
@@ -95,10 +95,11 @@ def count(shipments: Iterable[AnyShipment]) -> int:
 class Sender:
     """Writes messages into queue tables, and delayed ones into a `.Delayed` table."""
 
-    def __init__(self, database: Database, book: AddressBook, endpoint: str | None = None) -> None:
+    def __init__(self, database: Database, book: AddressBook, rows: Mapping[str, Rows]) -> None:
+        """`rows` are those of each layout, by its name."""
         self._database = database
         self._book = book
-        self._endpoint = endpoint
+        self._rows = rows
 
     def send(
         self,
@@ -145,7 +146,7 @@ class Sender:
     def table_of(self, destination: Destination, *, delayed: bool) -> QueueTable:
         """The table that messages for a queue are written to: its own, or where delayed ones wait."""
         table = self._book.resolve(destination)
-        return self._delayed_table(table) if delayed else table
+        return self._rows[table.layout].delayed_table(table) if delayed else table
 
     def _deliver(self, shipments: list[Shipment], transaction: Transaction | None) -> int:
         if transaction is not None or count(shipments) <= FEW:
@@ -154,10 +155,8 @@ class Sender:
                     wire.check_text(message.headers)
         if transaction is not None:
             for shipment in shipments:
-                if is_nginn(shipment.table):
-                    # The caller may go on after an error, and then nothing must have been written.
-                    for _ in self.stored_rows(transaction, shipment):
-                        pass
+                # The caller may go on after an error, and then nothing must have been written.
+                self._rows[shipment.table.layout].check(shipment.table, shipment.rows())
             return self.write(transaction, shipments)
         return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0
 
@@ -172,7 +171,7 @@ class Sender:
                 last = (destination, delayed)
                 current = shipments.get((destination, delayed))
                 if current is None:
-                    table = self._delayed_table(destination) if delayed else destination
+                    table = self.table_of(destination, delayed=delayed)
                     current = Shipment(table, destination.canonical if delayed else None, [])
                     shipments[(destination, delayed)] = current
             current.messages.append(message)
@@ -183,7 +182,7 @@ class Sender:
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
             table, rows = shipment.table, self.stored_rows(transaction, shipment)
-            if self._database.driver.copies and not is_nginn(table) and not shipment.may_expire:
+            if self._database.driver.copies and dialect.has(f"{table.layout}/queue.copy") and not shipment.may_expire:
                 command = dialect.statement(f"{table.layout}/queue.copy", queue=table)
                 transaction.copy(command, COPIED_TYPES, ((uuid_bytes(row.id), row.headers, row.body) for row in rows))
                 continue
@@ -197,22 +196,8 @@ class Sender:
 
     def stored_rows(self, transaction: Transaction, shipment: AnyShipment) -> Iterator[Row]:
         """The rows of a shipment in the form in which its table keeps them."""
-        table, rows = shipment.table, shipment.rows()
-        if is_nginn(table):
-            return written(rows, table, self._book.nginn)
-        if not shipment.delayed and self._database.shapes.has_ascii_headers(transaction, table):
-            return (row._replace(headers=wire.to_ascii(row.headers)) for row in rows)
-        return rows
-
-    def _delayed_table(self, destination: QueueTable) -> QueueTable:
-        """The sending endpoint's own delayed table; a program without an endpoint uses the destination's.
-
-        An NGinn queue keeps what is due later itself.
-        """
-        if is_nginn(destination):
-            return destination
-        owner = self._book.resolve(self._endpoint) if self._endpoint else destination
-        return self._book.sibling(owner, DELAYED_SUFFIX)
+        rows = self._rows[shipment.table.layout]
+        return rows.encode(transaction, shipment.table, shipment.rows(), delayed=shipment.delayed)
 
 
 def deduplicate(operations: Iterable[Operation], resolve: Resolver) -> list[tuple[QueueTable, OutgoingMessage]]:

@@ -3,49 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.browse import DEFAULT_LIMIT as DEFAULT_BROWSED
-from queue_pipeline.transport.browse import Browser
 from queue_pipeline.transport.browsed import Browsed
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
-from queue_pipeline.transport.claims.claim_reader import ClaimReader
-from queue_pipeline.transport.claims.claims import Claims
-from queue_pipeline.transport.claims.failure_counts import FailureCounts
-from queue_pipeline.transport.claims.outbox import Outbox
-from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.setting import absolute
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.failed.failed_message import Selection
-from queue_pipeline.transport.failed.failed_messages import FailedMessages
-from queue_pipeline.transport.index_audit.audit import Finding, IndexAuditor
-from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
-from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings, default_nginn_settings
-from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
-from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscriptions
+from queue_pipeline.transport.index_audit.audit import Finding, indexes_to_warn_of
 from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
 from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
-from queue_pipeline.transport.operations.pauses import Pauses
-from queue_pipeline.transport.operations.slots import Slots
-from queue_pipeline.transport.operations.user_tables import UserTables
+from queue_pipeline.transport.parts import TransportParts
 from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
 from queue_pipeline.transport.publish import Publisher
-from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, Purger
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, purge
+from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.receive import Received, Receiver
-from queue_pipeline.transport.send import Sender
-from queue_pipeline.transport.settings import TransportSettings
-from queue_pipeline.transport.status import QueueStatus, StatusReader
+from queue_pipeline.transport.status import MOST_COUNTED, QueueStatus
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine
+    from sqlalchemy import Connection
 
 Queue = str | QueueAddress | QueueTable
 
@@ -53,150 +35,8 @@ logger = logging.getLogger(__name__)
 _warned: set[tuple[str, str]] = set()
 
 
-class QueueTransport:
+class QueueTransport(TransportParts):
     """Tables as queues on one database. Nothing is opened before the first use; safe to share between threads."""
-
-    def __init__(
-        self,
-        database: str | URL | Engine | None = None,
-        *,
-        schema: str | None = None,
-        catalog: str | None = None,
-        queue_schemas: Mapping[str, str] | None = None,
-        queue_catalogs: Mapping[str, str] | None = None,
-        error_queue: str = "error",
-        endpoint: str | None = None,
-        subscriptions_table: str | None = None,
-        nginn: NGinnSettings | None = None,
-    ) -> None:
-        """Say where the queues are: a setting, a URL of SQLAlchemy's, or an engine of the caller's own.
-
-        `schema` and `catalog` are the defaults for addresses that name none, `queue_schemas` and `queue_catalogs`
-        override them for single tables; `endpoint` is the queue whose `.Delayed` table takes delayed sends;
-        `subscriptions_table` is the address of the table of subscriptions, the same for all who share events;
-        `nginn` are the settings of NGinn queues, by default those of the environment.
-        """
-        self.database = Database(database)
-        self.error_queue = error_queue
-        self._schema = schema
-        self._catalog = catalog
-        self._queue_schemas = dict(queue_schemas or {})
-        self._queue_catalogs = dict(queue_catalogs or {})
-        self._endpoint = endpoint
-        self._subscriptions_table = subscriptions_table
-        self._nginn = nginn or default_nginn_settings()
-
-    @classmethod
-    def of(cls, settings: TransportSettings) -> QueueTransport:
-        """The transport that another process described."""
-        return cls(
-            settings.database,
-            schema=settings.schema,
-            catalog=settings.catalog,
-            queue_schemas=settings.queue_schemas,
-            queue_catalogs=settings.queue_catalogs,
-            error_queue=settings.error_queue,
-            endpoint=settings.endpoint,
-            nginn=settings.nginn,
-            subscriptions_table=settings.subscriptions_table,
-        )
-
-    @property
-    def settings(self) -> TransportSettings | None:
-        """What another process needs to make the same transport; None for an engine of the caller's own."""
-        if not self.database.is_own:
-            return None
-        return TransportSettings(
-            absolute(self.database.url),
-            self._schema,
-            self._catalog,
-            self._queue_schemas,
-            self._queue_catalogs,
-            self.error_queue,
-            self._endpoint,
-            self._nginn,
-            self._subscriptions_table,
-        )
-
-    @functools.cached_property
-    def book(self) -> AddressBook:
-        """Resolves addresses under this transport's defaults."""
-        return AddressBook(
-            self.database.dialect,
-            self._schema,
-            self._catalog or self.database.catalog,
-            self._queue_schemas,
-            self._queue_catalogs,
-            self._nginn,
-            self._subscriptions_table,
-        )
-
-    @functools.cached_property
-    def nginn(self) -> NGinnQueues:
-        """What only NGinn queues have: figures by subqueue, failed messages, subscriptions."""
-        return NGinnQueues(self.database, self.book, self.sender)
-
-    @functools.cached_property
-    def sender(self) -> Sender:
-        """Sends in transactions of the caller's."""
-        return Sender(self.database, self.book, self._endpoint)
-
-    @functools.cached_property
-    def claims(self) -> Claims:
-        """Claims, adopts, renews, completes, releases, splits and lists."""
-        forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
-        return Claims(self.database, self.book, self.sender, forwarder, self.failures, self.outbox, self.nginn.incoming)
-
-    @functools.cached_property
-    def outbox(self) -> Outbox:
-        """Results that lie ready until their claim is completed."""
-        return Outbox(self.database, self.book, self.sender)
-
-    @functools.cached_property
-    def failures(self) -> FailureCounts:
-        """Counts failed attempts in a row, by queue."""
-        return FailureCounts(self.database, self.book)
-
-    @functools.cached_property
-    def claim_reader(self) -> ClaimReader:
-        """Reads claims as Arrow record batches."""
-        return ClaimReader(self.database, self.book)
-
-    @functools.cached_property
-    def delayed(self) -> DelayedMover:
-        """Moves due messages."""
-        forwarder = Forwarder(self.database, self.book, self.sender, self.error_queue)
-        return DelayedMover(self.database, self.book, forwarder, self.nginn)
-
-    @functools.cached_property
-    def failed(self) -> FailedMessages:
-        """What lies in error queues: lists, retries and discards it."""
-        return FailedMessages(self.database, self.book, self.sender)
-
-    @functools.cached_property
-    def browser(self) -> Browser:
-        """Reads messages in pages and leaves them where they are."""
-        return Browser(self.database, self.book)
-
-    @functools.cached_property
-    def pauses(self) -> Pauses:
-        """What operators have paused."""
-        return Pauses(self.database, self.book)
-
-    @functools.cached_property
-    def slots(self) -> Slots:
-        """Who is at work on which queue: the slots for batches, over all machines."""
-        return Slots(self.database, self.book)
-
-    @functools.cached_property
-    def subscriptions(self) -> Subscriptions:
-        """Who wants which events."""
-        return Subscriptions(self.database, self.book)
-
-    @functools.cached_property
-    def user_tables(self) -> UserTables:
-        """Writes rows to the user's own tables, in a transaction such as that of a completion."""
-        return UserTables(self.database, self.book)
 
     def resolve(self, queue: Queue) -> QueueTable:
         """The table that an address means here."""
@@ -240,11 +80,11 @@ class QueueTransport:
 
     def peek(self, queue: Queue, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
         """How many messages wait, counted up to a limit."""
-        return Peeker(self.database).peek(self.resolve(queue), max_records_to_peek)
+        return Peeker(self.database, self.layouts).peek(self.resolve(queue), max_records_to_peek)
 
     def show(self, queue: Queue, max_messages: int = 10) -> list[Shown]:
         """The oldest messages, left where they are."""
-        return Peeker(self.database, self._nginn).show(self.resolve(queue), max_messages)
+        return Peeker(self.database, self.layouts).show(self.resolve(queue), max_messages)
 
     def browse(self, queue: Queue, limit: int | None = DEFAULT_BROWSED) -> Browsed:
         """The oldest messages that wait, left where they are: as objects, as Arrow, as pandas. None: all of them."""
@@ -266,7 +106,7 @@ class QueueTransport:
         """A batch of messages under one of the four transaction modes; see `Receiver.receive`."""
         table = self.resolve(queue)
         self.warn_of_missing_indexes(table)
-        receiver = Receiver(self.database, self.book, self.sender, self.claims, self.error_queue, self.nginn.receiver)
+        receiver = Receiver(self.database, self.sender, self.claims, self.layouts)
         with receiver.receive(table, max_messages, mode) as batch:
             yield batch
 
@@ -285,24 +125,28 @@ class QueueTransport:
 
     def status(self, *queues: Queue) -> list[QueueStatus]:
         """The figures of the given queues, or of every queue in the default schema."""
-        reader = StatusReader(self.database, self.book, self.nginn)
-        return [reader.status(self.resolve(queue)) for queue in queues or reader.queues()]
+        tables = map(self.resolve, queues) if queues else self.queues()
+        return [self.layouts.of(table).tables.status(table, MOST_COUNTED) for table in tables]
+
+    def queues(self) -> list[QueueTable]:
+        """Every table in the default schema that has the shape of a queue."""
+        return [queue for layout in self.layouts for queue in layout.tables.discover()]
 
     def issued(self, queue: Queue) -> int | None:
         """The last number that a queue gave to a message, which counts arrivals; None where that is not known."""
-        return StatusReader(self.database, self.book, self.nginn).issued(self.resolve(queue))
+        table = self.resolve(queue)
+        return self.layouts.of(table).tables.issued(table)
 
     def purge(
         self, queue: Queue, batch: int = DEFAULT_PURGE_BATCH, on_progress: Callable[[int], object] | None = None
     ) -> int:
         """Delete expired messages; returns how many."""
-        return Purger(self.database, self.nginn).purge(self.resolve(queue), batch, on_progress)
+        return purge(self.layouts, self.resolve(queue), batch, on_progress)
 
     def audit_indexes(self, *queues: Queue) -> list[Finding]:
         """What is missing, outdated or bloated on the given queues, or on every queue in the default schema."""
-        tables: Iterable[Queue] = queues or StatusReader(self.database, self.book, self.nginn).queues()
-        auditor = IndexAuditor(self.database, self.book)
-        return [finding for queue in tables for finding in auditor.audit(self.resolve(queue))]
+        tables = map(self.resolve, queues) if queues else self.queues()
+        return [finding for table in tables for finding in self.layouts.of(table).tables.audit(table)]
 
     def warn_of_missing_indexes(self, queue: Queue) -> None:
         """Log missing indexes, once a process and queue; a check that fails is a warning too, never an error."""
@@ -311,7 +155,7 @@ class QueueTransport:
         if key in _warned:
             return
         _warned.add(key)
-        for finding in IndexAuditor(self.database, self.book).missing_indexes(table):
+        for finding in indexes_to_warn_of(self.layouts, table):
             logger.warning("%s", finding)
 
     @contextlib.contextmanager

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.backlogs import fill
 from queue_pipeline_tests.benchmarks.movement import OWNER
@@ -103,7 +104,7 @@ def _receive(transport: QueueTransport, queue: str, batch: int) -> int:
     claim = transport.claim(queue, OWNER, batch)
     if claim is None:
         raise RuntimeError(f"{queue}: nothing was there to be received")
-    transport.claims.complete(claim, read=None)
+    transport.claims.complete(Completion(claim, read=None))
     return claim.messages
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline_tests.benchmarks import ours
 from queue_pipeline_tests.benchmarks.backlogs import Backlogs, fill, settle
 from queue_pipeline_tests.benchmarks.movement import OWNER
@@ -88,4 +89,4 @@ def _work_off(transport: QueueTransport, queue: str) -> None:
     claim = transport.claim(queue, OWNER, BATCH)
     if claim is None or claim.messages != BATCH:
         raise RuntimeError(f"{queue}: {claim.messages if claim else 0} messages were claimed instead of {BATCH}")
-    transport.claims.complete(claim, read=None)
+    transport.claims.complete(Completion(claim, read=None))

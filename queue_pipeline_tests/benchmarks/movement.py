@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from queue_pipeline.transport import Claim, Operation, OutgoingMessage, QueueTransport
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialect import Row
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.plan import Plan, say
@@ -93,7 +94,7 @@ def complete_all(transport: QueueTransport, claims: Sequence[Claim], operations:
     """End every claim with as many results as it has messages."""
     start = 0
     for claim in claims:
-        transport.claims.complete(claim, operations[start : start + claim.messages], read=None)
+        transport.claims.complete(Completion(claim, operations[start : start + claim.messages], read=None))
         start += claim.messages
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from queue_pipeline.transport import Claim, Operation, OutgoingMessage, QueueTransport, ReceivedMessage, RowsRead
+from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.failed.error_message import Failure, error_message
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from tools.chaos.arena import ERRORS, Arena
 from tools.chaos.plan import forwarded, number_of
 
@@ -133,13 +133,15 @@ class Desk:
         """End a claim with its results; an NGinn queue keeps its failed messages, others have an error queue."""
         is_nginn = self.arena.is_nginn
         self.transport.claims.complete(
-            claim,
-            [*operations, *([] if is_nginn else self.failures(handled.doomed, stage))],
-            self.write_effects(handled.effects),
-            dead_letters=[row for row, _ in poison],
-            staged=staged,
-            marks=[FailedRow(one.row_version, DOOMED) for one in handled.doomed] if is_nginn else (),
-            read=read,
+            Completion(
+                claim,
+                [*operations, *([] if is_nginn else self.failures(handled.doomed, stage))],
+                self.write_effects(handled.effects),
+                unreadable=[row for row, _ in poison],
+                staged=staged,
+                failed=[FailedRow(one.row_version, DOOMED) for one in handled.doomed] if is_nginn else (),
+                read=read,
+            )
         )
 
     def write_effects(self, rows: Sequence[dict[str, int]]) -> Callable[[sa.Connection], None]:

@@ -13,6 +13,8 @@ CHECKS = (
     dependencies.find_missing_pins,
     conformance.find_differences,
     layers.find_imports_of_upper_layers,
+    layers.find_imports_of_a_layout,
+    layers.find_classes_of_one_name,
     layers.find_sql_in_python,
     layers.find_header_names,
     sql_style.find_bad_sections,

@@ -1,4 +1,4 @@
-"""Layers point down, SQL stands in sql/, and header names in one module."""
+"""Layers point down, one name for one class, SQL stands in sql/, and header names in one module."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ SQL = re.compile(
 )
 # Asking whether a connection lives, and beginning a transaction, need no file; claims.begin is a section.
 ALLOWED_SQL = {"SELECT 1", "BEGIN", "BEGIN IMMEDIATE", "begin"}
+LAYOUTS = "queue_pipeline.transport.layouts"
+KNOW_LAYOUTS = {
+    "queue_pipeline/transport/parts.py": "puts the layouts together",
+    "queue_pipeline/transport/queues.py": "reads addresses of the form sql://alias/Queue",
+    "queue_pipeline/transport/settings.py": "has the settings of NGinn queues",
+    "queue_pipeline/transport/publish.py": "publishes to the subscribers of NServiceBus",
+    "queue_pipeline/transport/failed/failed_messages.py": "error queues have the layout of NServiceBus",
+    "queue_pipeline/transport/failed/returns.py": "error queues have the layout of NServiceBus",
+    "queue_pipeline/orchestration/transport_resource.py": "has the settings of NGinn queues",
+    "queue_pipeline/cli/session.py": "has the settings of NGinn queues",
+    "queue_pipeline/cli/app.py": "names the settings of NGinn queues",
+    "queue_pipeline/cli/commands/nginn.py": "has the commands for NGinn queues only",
+}
 HEADER = re.compile(r"NServiceBus\.|\$\.diagnostics")
 
 
@@ -65,6 +78,37 @@ def find_imports_of_upper_layers() -> Iterator[str]:
     for name in sorted(imports(STATEMENTS.read_text())):
         if name.split(".")[0] in ("sqlalchemy", "queue_pipeline"):
             yield f"{_name(STATEMENTS)}: the loader of statements imports {name}"
+
+
+def layout_imports(source: str) -> set[str]:
+    """What a module imports of one layout, while it should ask the layout of a queue."""
+    return {name for name in imports(source) if f"{name}.".startswith((f"{LAYOUTS}.nginn.", f"{LAYOUTS}.nservicebus."))}
+
+
+def find_imports_of_a_layout() -> Iterator[str]:
+    """Modules that know NServiceBus's tables or NGinn's, apart from the few that have to."""
+    needless = set(KNOW_LAYOUTS)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.is_relative_to(TRANSPORT / "layouts"):
+            continue
+        found = layout_imports(path.read_text())
+        if found and _name(path) not in KNOW_LAYOUTS:
+            yield f"{_name(path)}: imports {min(found)}; ask the layout of the queue (transport/layouts/layout.py)"
+        if found:
+            needless.discard(_name(path))
+    for name in sorted(needless):
+        yield f"tools/lint/layers.py: KNOW_LAYOUTS has {name}, which imports no layout"
+
+
+def find_classes_of_one_name() -> Iterator[str]:
+    """Classes of the package that have the name of another one."""
+    places: dict[str, str] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                other = places.setdefault(node.name, _name(path))
+                if other != _name(path):
+                    yield f"{_name(path)}:{node.lineno}: class {node.name} is in {other}, too"
 
 
 def find_sql_in_python() -> Iterator[str]:

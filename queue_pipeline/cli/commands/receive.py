@@ -10,7 +10,6 @@ from queue_pipeline.cli.output import flush, write_json, write_lines
 from queue_pipeline.cli.parameters import POSITIVE, queue_argument
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.messages import ReceivedMessage, TransactionMode
 from queue_pipeline.transport.receive import Received
 from queue_pipeline.transport.words import count_of
@@ -50,11 +49,11 @@ def receive(session: Session, queue: str, limit: int, mode: str) -> None:
     """
     with session.transport() as transport, transport.receive(queue, limit, TransactionMode(mode)) as batch:
         # Before the end of the block, which commits.
-        _write(session, batch)
+        _write(session, batch, keeps_failed=transport.layouts.of(batch.queue).keeps_failed)
         flush()
 
 
-def _write(session: Session, batch: Received) -> None:
+def _write(session: Session, batch: Received, *, keeps_failed: bool) -> None:
     if session.json:
         write_json(
             {
@@ -70,7 +69,7 @@ def _write(session: Session, batch: Received) -> None:
         return
     for message in batch:
         write_message(message.row_version, message.id, message.headers, message.body, full=True)
-    words = {**_ASIDE, **({"poisoned": "failed in place"} if is_nginn(batch.queue) else {})}
+    words = {**_ASIDE, **({"poisoned": "failed in place"} if keeps_failed else {})}
     aside = [f"{getattr(batch, field):,} {word}" for field, word in words.items() if getattr(batch, field)]
     summary = f"received {count_of(len(batch), 'message')} from {batch.queue}"
     write_lines(f"{summary} ({', '.join(aside)})" if aside else summary)

@@ -24,7 +24,7 @@ COLUMNS = ("queue", "waiting", "in/s", "out/s", "oldest", "in work", "delayed", 
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class QueueReading:
     """A queue at one moment."""
 
     at: float
@@ -41,7 +41,7 @@ class Rates:
     outgoing: float | None = None
 
 
-def rates(before: Sample | None, now: Sample) -> Rates:
+def rates(before: QueueReading | None, now: QueueReading) -> Rates:
     """What happened between two samples. A queue that was purged or made anew meanwhile counts as nothing."""
     if before is None or now.at <= before.at:
         return Rates()
@@ -62,13 +62,13 @@ def rates(before: Sample | None, now: Sample) -> Rates:
 
 def watch(session: Session, queues: Sequence[str], every: float) -> None:
     """Show queues again and again until Ctrl-C."""
-    last: dict[str, Sample] = {}
+    last: dict[str, QueueReading] = {}
     with session.transport() as transport, _screen(session) as show:
         while True:
             failing = failing_queues(transport)
             rows = []
             for figures in transport.status(*queues):
-                now = Sample(time.monotonic(), figures, transport.issued(figures.queue))
+                now = QueueReading(time.monotonic(), figures, transport.issued(figures.queue))
                 rows.append((figures, rates(last.get(figures.queue), now), failing.get(figures.queue)))
                 last[figures.queue] = now
             show(rows)

@@ -16,6 +16,7 @@ from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.failed_copies import FailedCopies, reasons_of, same_reason
 from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.messages import TransactionMode
@@ -118,14 +119,16 @@ class BatchProcessor:
     ) -> None:
         """The one completion of every batch."""
         self._transport.claims.complete(
-            processed.claim,
-            (),
-            work,
-            ready=messages,
-            dead_letters=[row.row_version for row in processed.unreadable],
-            staged=processed.staged,
-            marks=copies.marks,
-            read=processed.read,
+            Completion(
+                processed.claim,
+                (),
+                work,
+                sends=messages,
+                unreadable=[row.row_version for row in processed.unreadable],
+                staged=processed.staged,
+                failed=copies.marks,
+                read=processed.read,
+            )
         )
 
 

@@ -15,10 +15,9 @@ from queue_pipeline.processing.results.failed_copies import FailedCopies, failed
 from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.failed.stack_frames import frame_of
-from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.messages import TransactionMode
 from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.queues import NSERVICEBUS, layout_of
 from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class BatchContext:
         """Report a subscriber whose queue is missing as a SubscriberError: no message causes that."""
         topics = [topic for event in self.pipeline.publishes for topic in event.topics]
         subscribers = [address for publication in sending.events.values() for address in publication.subscribers]
-        publisher, others = self.pipeline.input_queue, [one for one in subscribers if not is_endpoint(one)]
+        publisher, others = self.pipeline.input_queue, [one for one in subscribers if layout_of(one) == NSERVICEBUS]
         with (
             self.transport.nginn.subscriptions.named(publisher, set(subscribers) - set(others)),
             self.transport.subscriptions.named(topics, others),
@@ -78,18 +77,16 @@ class BatchContext:
             yield
 
     def _publication(self, event: Event) -> Publication:
-        """An event's subscribers; those of an NGinn endpoint are in that system's own table, by its input queue."""
-        subscribers = self.transport.subscriptions.subscribers(event.topics)
+        """An event's subscribers, as the layout of the publisher's queue keeps them."""
         queue = self.transport.resolve(self.pipeline.input_queue)
-        if is_nginn(queue):
-            others = self.transport.nginn.subscriptions.subscribers(queue.canonical, event.name, event.topics)
-            subscribers = (*subscribers, *others)
+        subscribers = self.transport.layouts.of(queue).subscribers(queue, event)
         return Publication(event.enclosed_types, subscribers, event.content_type)
 
     def copies(self, messages: Table, reasons: Mapping[int, Failure], retry: Retry = never) -> FailedCopies:
         """What is written for messages that failed, each for its own reason."""
         queue = self.transport.resolve(self.pipeline.input_queue)
-        if is_nginn(queue) and self.pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
+        keeps_failed = self.transport.layouts.of(queue).keeps_failed
+        if keeps_failed and self.pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
             return failed_in_place(messages, reasons, retry)
         return failed_copies(self.pipeline, queue.canonical, messages, reasons, datetime.now(UTC), retry)
 

@@ -13,8 +13,8 @@ from queue_pipeline.processing.spark.internals.patches import allow_early_functi
 from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.event import Event, full_name
-from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
+from queue_pipeline.transport.queues import NSERVICEBUS, layout_of
 
 SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0
@@ -178,12 +178,12 @@ class QueuePipeline(BaseModel):
         if self.audit_queue in (self.input_queue, self.error_queue) or self.error_queue == self.input_queue:
             raise ValueError("input_queue, error_queue and audit_queue must be different queues")
         for name in ("error_queue", "audit_queue"):
-            if is_endpoint(getattr(self, name)):
+            if layout_of(getattr(self, name)) != NSERVICEBUS:
                 raise ValueError(
                     f"{name}: {getattr(self, name)} is an NGinn queue, and what goes there has NServiceBus headers; "
                     "name a queue of that layout (an NGinn input queue keeps its failed messages itself)"
                 )
-        if self.subscribes_to and is_endpoint(self.input_queue):
+        if self.subscribes_to and layout_of(self.input_queue) != NSERVICEBUS:
             raise ValueError(
                 f"subscribes_to: {self.input_queue} is an NGinn queue, to which NServiceBus publishers cannot send; "
                 "subscribe it at an NGinn publisher with: queue-pipeline nginn subscribe"
@@ -233,7 +233,8 @@ class QueuePipeline(BaseModel):
     @property
     def failed_in(self) -> str:
         """Where messages are that failed: in the error queue, or, of an NGinn queue, in that queue itself."""
-        return f"the failed ones of {self.input_queue}" if is_endpoint(self.input_queue) else self.error_queue
+        in_place = layout_of(self.input_queue) != NSERVICEBUS
+        return f"the failed ones of {self.input_queue}" if in_place else self.error_queue
 
     @property
     def queues(self) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from queue_pipeline.processing.batch.sending import Retry
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry, delayed_retry, scheduled_retry
 from queue_pipeline.transport.errors import QueueNotFoundError
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.transport import QueueTransport
 
 logger = logging.getLogger(__name__)
@@ -32,8 +31,8 @@ class DelayedRetries:
         def retry(headers: Mapping[str, str]) -> DelayedRetry | None:
             if not self._is_possible():
                 return None
-            if is_nginn(queue):
-                waits = self._transport.book.nginn.retry_seconds
+            waits = self._transport.layouts.of(queue).retry_seconds
+            if waits is not None:
                 return scheduled_retry(policy, waits, headers, unrecoverable=unrecoverable)
             return delayed_retry(policy, headers, now, unrecoverable=unrecoverable)
 

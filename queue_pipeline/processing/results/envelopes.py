@@ -16,9 +16,9 @@ from queue_pipeline.processing.results.result_ids import number_results, result_
 from queue_pipeline.processing.results.sorting import in_order
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline.transport.publish import INTENT
+from queue_pipeline.transport.queues import layout_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Sending:
 
     def reply_to_for(self, queue: str) -> str | None:
         """Where receivers answer to: None for those of the other system, who could not read the address."""
-        return self.reply_to if is_endpoint(queue) == is_endpoint(self.reply_to) else None
+        return self.reply_to if layout_of(queue) == layout_of(self.reply_to) else None
 
 
 def envelopes(sends: Sequence[Table], sending: Sending) -> list[MessageColumns]:

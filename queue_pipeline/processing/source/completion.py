@@ -16,8 +16,8 @@ from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.address import endpoint_of
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.failed.stack_frames import frame_of
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -50,7 +50,7 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
     check_rows(claim.queue, manifest, rows)
     failed = read_rows(transport.claim_reader, claim, [one.row_version for one in manifest.failures])
     reasons = reasons_of(manifest.failures, frame_of(complete_staged))
-    if is_nginn(transport.resolve(claim.queue)):
+    if transport.layouts.of(transport.resolve(claim.queue)).keeps_failed:
         copies = failed_in_place(failed, reasons)
     else:
         receiver = _Receiver(endpoint_of(claim.queue), transport.error_queue, claim.queue)
@@ -62,14 +62,16 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
             transport.user_tables.write(connection, table)
 
     transport.claims.complete(
-        claim,
-        (),
-        write,
-        ready=copies.ready,
-        dead_letters=unreadable,
-        staged=manifest.groups,
-        marks=copies.marks,
-        read=read,
+        Completion(
+            claim,
+            (),
+            write,
+            sends=copies.ready,
+            unreadable=unreadable,
+            staged=manifest.groups,
+            failed=copies.marks,
+            read=read,
+        )
     )
 
 

@@ -26,7 +26,6 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, LONGEST_LEASE_SECONDS, Claim
 from queue_pipeline.transport.claims.claim_reader import Part
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.status import StatusReader
 
 LONGEST_STREAM_NAME = 100
 ALL_MESSAGES = 2**31 - 1
@@ -84,7 +83,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read as many messages as there are now, and no more."""
         transport = self._transport
         queue = transport.resolve(self._options.queue)
-        status = StatusReader(transport.database, transport.book, transport.nginn).status(queue, ALL_MESSAGES)
+        status = transport.layouts.of(queue).tables.status(queue, ALL_MESSAGES)
         self._left = status.pending + transport.claims.waiting().get(queue.canonical, 0)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:

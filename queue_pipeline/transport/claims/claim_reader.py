@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from queue_pipeline.transport.claims.claim import Claim, partly_lost
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError, MessageTooLargeError
-from queue_pipeline.transport.layouts.nginn.reading import read_in_place
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.queues import AddressBook
+from queue_pipeline.transport.layouts.layout import Layouts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,10 +33,10 @@ class Part(NamedTuple):
 class ClaimReader:
     """Cuts a claim into parts and reads them; safe to use from any process that can reach the database."""
 
-    def __init__(self, database: Database, book: AddressBook) -> None:
+    def __init__(self, database: Database, store: ClaimTable, layouts: Layouts) -> None:
         self._database = database
-        self._book = book
-        self._store = ClaimTable(database, book)
+        self._store = store
+        self._layouts = layouts
 
     def parts(
         self, claim: Claim, max_messages: int = DEFAULT_PART_MESSAGES, max_bytes: int = DEFAULT_PART_BYTES
@@ -86,13 +84,8 @@ class ClaimReader:
         tables = self._store.tables(claim)
         values = {"claim_id": claim.claim_id, "first": part.first_row_version, "last": part.last_row_version}
 
-        def read(transaction: Transaction) -> Sequence[Sequence[Any]]:
-            if is_nginn(tables.queue):
-                dialect, settings = self._database.dialect, self._book.nginn
-                return read_in_place(transaction, dialect, tables, settings, values, body=body)
-            return transaction.read(self._store.statement(tables, "read" if body else "read_headers"), **values)
-
-        rows = self._database.run(read, write=False)
+        stored = self._layouts.of(tables.queue).rows
+        rows = self._database.run(lambda own: stored.read(own, tables, values, body=body), write=False)
         if len(rows) != part.messages:
             raise partly_lost(claim)
         return from_rows(rows)

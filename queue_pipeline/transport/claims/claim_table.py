@@ -162,6 +162,11 @@ class ClaimTable:
             return lost(claim)
         return differs(claim, f"{messages:,} messages", f"{claim.messages:,} by its count")
 
+    def marked(self, transaction: Transaction, tables: ClaimTables, claim: Claim, text: str) -> list[int]:
+        """The row versions of a claim's messages whose headers hold a text, looked for in the database."""
+        rows = transaction.rows(self.statement(tables, "marked"), claim_id=claim.claim_id, text=text)
+        return [int(row[0]) for row in rows]
+
     def waiting(self, transaction: Transaction) -> dict[str, int]:
         """Messages in claims without a holder, by queue."""
         rows = transaction.rows(self.claims_statement("waiting", None))

@@ -6,7 +6,6 @@ attempt are the fence: only the process that holds a claim can complete it, see 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import uuid
 from collections.abc import Sequence
@@ -29,19 +28,14 @@ from queue_pipeline.transport.claims.claim import (
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.claims.completion import Completer
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
-from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.layouts.nginn.claim_rows import InPlaceClaims
-from queue_pipeline.transport.layouts.nginn.incoming import Incoming
-from queue_pipeline.transport.layouts.nginn.reading import read_in_place
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, past_refusals
+from queue_pipeline.transport.layouts.layout import Layouts
+from queue_pipeline.transport.layouts.refused_rows import Leaving, past_refusals
 from queue_pipeline.transport.messages import ReceivedMessage, from_row
 from queue_pipeline.transport.queues import AddressBook, ClaimTables, QueueTable
-from queue_pipeline.transport.send import Sender
 
 
 class ClaimedMessages(NamedTuple):
@@ -59,22 +53,17 @@ class Claims:
         self,
         database: Database,
         book: AddressBook,
-        sender: Sender,
-        forwarder: Forwarder,
+        store: ClaimTable,
+        layouts: Layouts,
         failures: FailureCounts,
-        outbox: Outbox,
-        incoming: Incoming,
+        completer: Completer,
     ) -> None:
         self._database = database
         self._book = book
-        self._forwarder = forwarder
+        self._store = store
+        self._layouts = layouts
         self._failures = failures
-        self._store = ClaimTable(database, book)
-        # What is different for NGinn queues, whose messages stay where they are.
-        self._in_place = InPlaceClaims(database, book, self._store, incoming)
-        completer = Completer(database, self._store, self._in_place, sender, forwarder, outbox)
         self.complete = completer.complete
-        self.dead_letter = completer.dead_letter
 
     def claim(
         self,
@@ -91,20 +80,14 @@ class Claims:
         check_claim(queue, owner, max_messages, max_bytes, lease_seconds)
         bounds, lease = Bounds(max_messages, max_bytes), round(lease_seconds * 1000)
         tables = self._book.claim_tables(queue)
-        take_new = self._in_place.take_new if is_nginn(queue) else self._take_new
+        rows = self._layouts.of(queue).claims
 
         def take(transaction: Transaction, leaving: Leaving) -> Claim | None:
             old = self._take_over(transaction, tables, owner, bounds, lease)
-            return old or take_new(transaction, tables, owner, bounds, lease, leaving)
+            return old or rows.take(transaction, tables, owner, bounds, lease, leaving)
 
-        claim, left = past_refusals(self._database, take, functools.partial(self.send_on, queue))
+        claim, left = past_refusals(self._database, take, functools.partial(rows.send_on, queue))
         return replace(claim, forwarded=claim.forwarded + left) if claim is not None and left else claim
-
-    def send_on(self, queue: QueueTable, row_versions: Sequence[int]) -> int:
-        """Send messages of a queue that are not for it to where they are for, each alone if one is refused."""
-        if is_nginn(queue):
-            return self._in_place.send_on(queue, row_versions)
-        return self._forwarder.send_on(queue, row_versions, self._forwarder.from_queue(queue))
 
     def adopt(self, claim: Claim, owner: str, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> Claim | None:
         """Take over one claim that was released, whose lease ran out, or whose holder the caller knows to be dead.
@@ -119,7 +102,9 @@ class Claims:
 
         def take(transaction: Transaction) -> Claim | None:
             adopted = self._store.adopt(transaction, claim, owner, milliseconds)
-            return adopted and self._kept(transaction, tables, adopted, milliseconds)
+            if adopted is None:
+                return None
+            return self._layouts.of(tables.queue).claims.regain(transaction, tables, adopted, milliseconds)
 
         return self._database.run(take)
 
@@ -132,8 +117,7 @@ class Claims:
         def hold(transaction: Transaction) -> None:
             if transaction.count(command, lease=milliseconds, **claim.fence) != 1:
                 raise lost(claim)
-            if is_nginn(tables.queue):
-                self._in_place.extend(transaction, tables, claim.claim_id, milliseconds)
+            self._layouts.of(tables.queue).claims.hold(transaction, tables, claim, milliseconds)
 
         self._database.run(hold)
 
@@ -204,20 +188,22 @@ class Claims:
         They keep their place, except on SQL Server, where they go to the end. Returns how many there were.
         """
         tables = self._store.tables(claim)
-        dialect = self._database.dialect
 
         def restore(transaction: Transaction) -> int:
             self._store.pass_fence(transaction, claim)
-            if is_nginn(tables.queue):
-                return self._in_place.give_back(transaction, tables, claim)
-            names = dialect.optional_columns(self._database.shapes.columns(transaction, tables.queue))
-            command = dialect.statement(
-                f"{tables.queue.layout}/claimed.return", queue=tables.queue, claimed=tables.claimed, **names
-            )
-            transaction.execute(command, claim_id=claim.claim_id)
-            return transaction.count(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
+            return self._layouts.of(tables.queue).claims.give_back(transaction, tables, claim)
 
         return self._database.run(restore)
+
+    def dead_letter(self, claim: Claim, row_versions: Sequence[int]) -> Claim | None:
+        """Move messages with unreadable headers to where failed ones are, unchanged; None when nothing is left."""
+        tables = self._store.tables(claim)
+
+        def move(transaction: Transaction) -> Claim | None:
+            self._layouts.of(tables.queue).claims.dead_letter(transaction, tables, claim, row_versions)
+            return self._store.shrink(transaction, tables, claim)
+
+        return self._database.run(move)
 
     def give_back_abandoned(self, queue: QueueTable) -> int:
         """Put the messages of all claims without a holder back into their queue, which claims will no longer serve."""
@@ -257,11 +243,8 @@ class Claims:
     def marked(self, claim: Claim, text: str) -> list[int]:
         """The row versions of a claim's messages whose headers hold a text, looked for in the database."""
         tables = self._store.tables(claim)
-        if is_nginn(tables.queue) and text == wire.quote(wire.RETRIES):
-            return self._database.run(lambda own: self._in_place.tried_before(own, tables, claim), write=False)
-        command = self._store.statement(tables, "marked")
-        rows = self._database.run(lambda own: own.rows(command, claim_id=claim.claim_id, text=text), write=False)
-        return [int(row[0]) for row in rows]
+        rows = self._layouts.of(tables.queue).claims
+        return self._database.run(lambda own: rows.marked(own, tables, claim, text), write=False)
 
     def messages(self, claim: Claim) -> ClaimedMessages:
         """A small claim's messages as objects."""
@@ -274,10 +257,7 @@ class Claims:
             if held.messages != claim.messages:
                 raise self._store.other_size(transaction, claim, held.messages)
             values = {"claim_id": claim.claim_id, "first": held.first, "last": held.last}
-            if is_nginn(tables.queue):
-                rows = read_in_place(transaction, self._database.dialect, tables, self._book.nginn, values)
-            else:
-                rows = list(transaction.rows(self._store.statement(tables, "read"), **values))
+            rows = self._layouts.of(tables.queue).rows.read(transaction, tables, values)
             read = RowsRead.of(int(row[1]) for row in rows)
             if read != held:
                 raise partly_lost(claim)
@@ -308,57 +288,8 @@ class Claims:
     def _take_over(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int
     ) -> Claim | None:
+        rows = self._layouts.of(tables.queue).claims
         while (claim := self._store.take_over(transaction, tables, owner, bounds, lease)) is not None:
-            if (kept := self._kept(transaction, tables, claim, lease)) is not None:
+            if (kept := rows.regain(transaction, tables, claim, lease)) is not None:
                 return kept
         return None
-
-    def _kept(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
-        """What is left of a claim that was taken over; other readers of an NGinn queue may have its messages by now."""
-        return self._in_place.keep(transaction, tables, claim, lease) if is_nginn(tables.queue) else claim
-
-    def _take_new(
-        self,
-        transaction: Transaction,
-        tables: ClaimTables,
-        owner: str,
-        bounds: Bounds,
-        lease_milliseconds: int,
-        leaving: Leaving,
-    ) -> Claim | None:
-        """Take from the head of the queue until there is something to work on or the queue is empty."""
-        dialect = self._database.dialect
-        columns = self._database.shapes.columns(transaction, tables.queue)
-        claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
-        while not claim.messages:
-            taken = dialect.take_claim(transaction, tables, columns, claim.claim_id, bounds)
-            if taken.taken == 0:
-                return None
-            claim = replace(
-                claim,
-                messages=taken.messages,
-                bytes=taken.bytes,
-                first_row_version=int(taken.first_row_version or 0),
-                expired=claim.expired + taken.taken - taken.messages,
-            )
-            if taken.messages and taken.may_forward:
-                claim = self._forward(transaction, tables, claim, leaving)
-        self._store.open(transaction, claim, lease_milliseconds)
-        return claim
-
-    def _forward(self, transaction: Transaction, tables: ClaimTables, claim: Claim, leaving: Leaving) -> Claim:
-        """Send on what a mover left here for another queue, so that no transform ever sees it."""
-        find, drop = (self._store.statement(tables, name) for name in ("forwarded", "drop_one"))
-        messages: list[ReceivedMessage] = []
-        for row in transaction.rows(find, claim_id=claim.claim_id, text=wire.FORWARD_DESTINATION):
-            with contextlib.suppress(ValueError):
-                messages.append(from_row(*row))
-        elsewhere = [one for one in messages if self._forwarder.destination(tables.queue, one.headers) is not None]
-        if not elsewhere:
-            return claim
-        leaving += [message.row_version for message in elsewhere]
-        forwarded = self._forwarder.forward_all(transaction, tables.queue, elsewhere)
-        for message in elsewhere:
-            transaction.execute(drop, claim_id=claim.claim_id, row_version=message.row_version)
-        left, size, first = self._store.sizes(transaction, tables, claim.claim_id)
-        return replace(claim, messages=left, bytes=size, first_row_version=first, forwarded=claim.forwarded + forwarded)

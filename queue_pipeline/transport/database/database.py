@@ -15,6 +15,7 @@ from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.database.dialects import dialect_of
 from queue_pipeline.transport.database.faults import Fault, driver_message, translate
 from queue_pipeline.transport.database.setting import database_url, default_database_url, secrets, shown
+from queue_pipeline.transport.database.shapes import Shapes
 from queue_pipeline.transport.database.transaction import CURRENT, Transaction, transaction_on, unwrapped
 from queue_pipeline.transport.errors import (
     CommitUnknownError,
@@ -23,7 +24,6 @@ from queue_pipeline.transport.errors import (
     DoomedTransactionError,
     DriverMissingError,
     LayoutChangedError,
-    QueueNotFoundError,
     TransientDatabaseError,
 )
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, TextClause
 
     from queue_pipeline.transport.database.drivers import Driver
-    from queue_pipeline.transport.queues import QueueTable
 
 T = TypeVar("T")
 
@@ -50,42 +49,6 @@ _NO_DRIVER = re.compile(r"Can't open lib|Data source name not found")
 _CHECKED = "queue_pipeline.isolation"
 
 
-class Shapes:
-    """The columns of the queue tables used so far, where tables of several versions are about."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._types: dict[str, dict[str, str]] = {}
-
-    def columns(self, transaction: Transaction, queue: QueueTable) -> frozenset[str]:
-        """The lower-case names of a queue table's columns; empty where every table is alike."""
-        return frozenset(self._look(transaction, queue))
-
-    def has_ascii_headers(self, transaction: Transaction, queue: QueueTable) -> bool:
-        """Whether the table is so old that its Headers column loses every character beyond its code page."""
-        return self._look(transaction, queue).get("headers") == "varchar"
-
-    def _look(self, transaction: Transaction, queue: QueueTable) -> dict[str, str]:
-        dialect = self._database.dialect
-        if not dialect.inspects_columns:
-            return {}
-        known = self._types.get(queue.qualified)
-        if known is None:
-            rows = transaction.rows(dialect.statement("schema.columns", queue=queue))
-            if not rows:
-                # As where the server itself finds that the table is missing.
-                transaction.doom()
-                raise QueueNotFoundError(queue.canonical)
-            known = {str(name).lower(): str(kind).lower() for name, kind, *_ in rows}
-            self._types[queue.qualified] = known
-        return known
-
-    def forget_if_changed(self, error: BaseException) -> None:
-        """Look again next time, after an error that says that a column came or went."""
-        if self._database.dialect.fault(error) is Fault.LAYOUT:
-            self._types.clear()
-
-
 class Database:
     """A database with its dialect and its engine, which is made on first use; or the caller's own engine."""
 
@@ -100,7 +63,7 @@ class Database:
         self.dialect = dialect_of(self.url)
         self.is_own = self._given is None
         """Whether the engine was made here, of the setting alone."""
-        self.shapes = Shapes(self)
+        self.shapes = Shapes(self.dialect)
         self._lock = threading.Lock()
         self.clause = functools.lru_cache(maxsize=_KEPT_STATEMENTS)(self._clause)
         self.compiled = functools.lru_cache(maxsize=_KEPT_STATEMENTS)(self._compiled)
@@ -113,19 +76,22 @@ class Database:
     def engine(self) -> Engine:
         """SQLAlchemy's engine."""
         if self._engine is None:
+            from queue_pipeline.transport.database.drivers import driver_of
             from queue_pipeline.transport.database.engine import open_engine, prepare
 
             with self._lock:
                 if self._engine is None:
                     engine = self._given if self._given is not None else open_engine(self.url)
-                    prepare(engine, self.dialect, _driver_of(engine), is_own=self.is_own)
+                    prepare(engine, self.dialect, driver_of(engine), is_own=self.is_own)
                     self._engine = engine
         return self._engine
 
     @functools.cached_property
     def driver(self) -> Driver:
         """What the engine's driver does in bulk."""
-        return _driver_of(self.engine)
+        from queue_pipeline.transport.database.drivers import driver_of
+
+        return driver_of(self.engine)
 
     @functools.cached_property
     def driver_errors(self) -> tuple[type[Any], ...]:
@@ -328,16 +294,3 @@ class Database:
 
 def _setting(database: str | URL | None) -> URL:
     return default_database_url() if database is None else database_url(database)
-
-
-def _driver_of(engine: Engine) -> Driver:
-    from queue_pipeline.transport.database.drivers import DRIVERS
-
-    dialect = engine.dialect
-    try:
-        return DRIVERS[dialect.name, dialect.driver]
-    except KeyError:
-        known = ", ".join(f"{name}+{driver}" for name, driver in DRIVERS)
-        raise ConfigurationError(
-            f"an engine of {dialect.name}+{dialect.driver} is not known; known are {known}"
-        ) from None

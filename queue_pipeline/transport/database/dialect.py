@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from queue_pipeline.transport.address import QueueAddress, check_name
@@ -51,6 +53,21 @@ class Taken(NamedTuple):
     """Whether some of them may be on their way to another queue; a dialect that knows better says so."""
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """The type that a column of a queue should have, and what another one costs."""
+
+    expected: str
+    cost: str
+    accepted: frozenset[str] = frozenset()
+    codes: Mapping[str, str] = field(default_factory=dict)
+    """Codes of findings about types that are a known matter of their own."""
+
+
+NO_UUID = "endpoints write and read it as a uuid, and fail on what is none"
+NO_BYTES = "bodies are bytes, and are altered or refused on their way through another type"
+
+
 class Dialect(ABC):
     """One kind of database."""
 
@@ -72,6 +89,8 @@ class Dialect(ABC):
     """What `name_length` counts."""
     dots_end_schemas: ClassVar[bool] = False
     """Whether a dot in an address ends a schema."""
+    column_types: ClassVar[Mapping[str, ColumnType]]
+    """The types of a queue's columns; of columns that hold any value there are none."""
     reads_heaps: ClassVar[bool] = False
     """Whether receiving reads the empty pages of a table, too."""
     script_separator: ClassVar[str] = "\n"

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.dialect import Row
+from queue_pipeline.transport.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from queue_pipeline.transport.database.transaction import Transaction
 
 Values = Mapping[str, Any]
@@ -177,3 +180,15 @@ DRIVERS: Mapping[tuple[str, str], Driver] = {
     ("mssql", "pyodbc"): SqlServerDriver(),
 }
 """By SQLAlchemy's names of dialect and driver."""
+
+
+def driver_of(engine: Engine) -> Driver:
+    """What an engine's driver does in bulk."""
+    dialect = engine.dialect
+    try:
+        return DRIVERS[dialect.name, dialect.driver]
+    except KeyError:
+        known = ", ".join(f"{name}+{driver}" for name, driver in DRIVERS)
+        raise ConfigurationError(
+            f"an engine of {dialect.name}+{dialect.driver} is not known; known are {known}"
+        ) from None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport import address
-from queue_pipeline.transport.database.dialect import Bounds, Dialect, Taken
+from queue_pipeline.transport.database.dialect import NO_BYTES, NO_UUID, Bounds, ColumnType, Dialect, Taken
 from queue_pipeline.transport.database.faults import Fault
 from queue_pipeline.transport.database.statements import load_statement
 from queue_pipeline.transport.headers import FORWARD_DESTINATION
@@ -63,6 +64,16 @@ class PostgreSql(Dialect):
     """The dialect, whichever driver speaks it."""
 
     name: ClassVar[str] = "postgresql"
+    column_types: ClassVar[Mapping[str, ColumnType]] = {
+        "id": ColumnType("uuid", NO_UUID),
+        "expires": ColumnType(
+            "timestamp without time zone", "it holds UTC without a zone, and is read shifted by the zone of its reader"
+        ),
+        "headers": ColumnType("text", "headers are altered or refused", frozenset({"character varying"})),
+        "body": ColumnType("bytea", NO_BYTES),
+        # A smaller integer is the sequence's matter.
+        "seq": ColumnType("bigint", "messages are received out of order", frozenset({"smallint", "integer"})),
+    }
     default_schema: ClassVar[str | None] = "public"
     longest_queue_name: ClassVar[int | None] = 47
     stores_nul: ClassVar[bool] = False

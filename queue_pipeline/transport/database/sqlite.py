@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from queue_pipeline.transport import address
-from queue_pipeline.transport.database.dialect import Bounds, Dialect, Taken
+from queue_pipeline.transport.database.dialect import Bounds, ColumnType, Dialect, Taken
 from queue_pipeline.transport.database.faults import Fault
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ class Sqlite(Dialect):
     """One writer at a time, any number of readers (write-ahead log)."""
 
     name: ClassVar[str] = "sqlite"
+    # It stores any value in any column; only the rowid is different from others.
+    column_types: ClassVar[Mapping[str, ColumnType]] = {
+        "rowversion": ColumnType(
+            "integer primary key", "messages are not numbered when sent, and have no order when received"
+        ),
+    }
     default_schema: ClassVar[str | None] = None
     locks_rows: ClassVar[bool] = False
 

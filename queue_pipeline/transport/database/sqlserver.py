@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport import address
-from queue_pipeline.transport.database.dialect import Bounds, Dialect, Taken
+from queue_pipeline.transport.database.dialect import NO_BYTES, NO_UUID, Bounds, ColumnType, Dialect, Taken
 from queue_pipeline.transport.database.faults import Fault, native_number
 from queue_pipeline.transport.errors import AddressError
 
@@ -42,6 +43,21 @@ class SqlServer(Dialect):
     """T-SQL."""
 
     name: ClassVar[str] = "sqlserver"
+    column_types: ClassVar[Mapping[str, ColumnType]] = {
+        "id": ColumnType("uniqueidentifier", NO_UUID),
+        "expires": ColumnType(
+            "datetime",
+            "expired messages cannot be distinguished from others by the database's clock",
+            frozenset({"datetime2", "smalldatetime"}),
+        ),
+        "headers": ColumnType(
+            "nvarchar",
+            "every character outside of the column's code page is stored as a question mark",
+            codes={"varchar": "varchar_headers"},
+        ),
+        "body": ColumnType("varbinary", NO_BYTES),
+        "rowversion": ColumnType("bigint", "every send fails for good when its last number is used"),
+    }
     default_schema: ClassVar[str | None] = "dbo"
     has_catalogs: ClassVar[bool] = True
     # A statement that takes 5,000 row locks asks for the whole table, and would block every peer.

@@ -51,7 +51,7 @@ def load_statement(dialect: str, name: str) -> str:
 def has_statement(dialect: str, name: str) -> bool:
     """Whether a dialect has a section."""
     file, _, section = name.rpartition(".")
-    return section in _load_file(dialect, file)
+    return (sql_folder() / dialect / f"{file}.sql").is_file() and section in _load_file(dialect, file)
 
 
 @functools.cache

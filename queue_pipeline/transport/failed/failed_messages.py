@@ -16,7 +16,6 @@ from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.failed.failed_message import FailedMessage, Group, Selection, read_failed
 from queue_pipeline.transport.failed.returns import Retried, Returner, Routes
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.layouts.nservicebus.forwarding import parts
 from queue_pipeline.transport.messages import Destination
 from queue_pipeline.transport.queues import AddressBook, QueueTable
@@ -175,7 +174,7 @@ class FailedMessages:
     def _queue(self, error_queue: Destination) -> QueueTable:
         """The table of an error queue; an NGinn queue is none, it keeps its failed messages itself."""
         queue = self._book.resolve(error_queue)
-        if is_nginn(queue):
+        if not self._database.dialect.has(f"{queue.layout}/failed.page"):
             raise ConfigurationError(
                 f"{queue} is no error queue: an NGinn queue keeps its failed messages itself; see them with: "
                 f"queue-pipeline nginn failed {queue}"

@@ -13,9 +13,9 @@ from queue_pipeline.transport.errors import (
     DatabaseError,
     QueueNotFoundError,
 )
-from queue_pipeline.transport.index_audit.description import Index, Sequence, Size, TableDescription
-from queue_pipeline.transport.index_audit.findings import Finding, QueueAudit, Severity, missing_columns, nginn_findings
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
+from queue_pipeline.transport.index_audit.description import Sequence, Size, TableDescription, describe
+from queue_pipeline.transport.index_audit.findings import Finding, QueueAudit, Severity, missing_columns
+from queue_pipeline.transport.layouts.layout import Layouts
 from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 
 __all__ = ["Finding", "IndexAuditor", "Severity"]
@@ -32,8 +32,6 @@ class IndexAuditor:
 
     def audit(self, queue: QueueTable) -> list[Finding]:
         """Everything that is wrong with a queue's tables."""
-        if is_nginn(queue):
-            return self._audit_in_place(queue)
         described, delayed = self._database.run(lambda own: self._describe_both(own, queue), write=False)
         described = self._with_size(described)
         if self._database.dialect.has("audit.sequence"):
@@ -41,50 +39,20 @@ class IndexAuditor:
         return QueueAudit(self._database.dialect, described, delayed and self._with_size(delayed)).findings()
 
     def missing_indexes(self, queue: QueueTable) -> list[Finding]:
-        """Only the missing indexes, to warn of before the work: a failing check is logged, never raised."""
-        try:
-            if is_nginn(queue):
-                return self._audit_in_place(queue)
-            described, delayed = self._database.run(lambda own: self._describe_both(own, queue), write=False)
-            return QueueAudit(self._database.dialect, described, delayed).missing_indexes()
-        except QueueNotFoundError:
-            return []  # the work itself will say so
-        except Exception as error:
-            logger.warning("checking indexes of %s failed: %s", queue, error)
-            return []
-
-    def _audit_in_place(self, queue: QueueTable) -> list[Finding]:
-        """What is missing on an NGinn queue: it has one table, and one index beside its key."""
-        described = self._database.run(lambda own: self._describe(own, queue), write=False)
-        if described is None:
-            raise QueueNotFoundError(queue.canonical)
-        return nginn_findings(self._database.dialect, described)
+        """Only the missing indexes."""
+        described, delayed = self._database.run(lambda own: self._describe_both(own, queue), write=False)
+        return QueueAudit(self._database.dialect, described, delayed).missing_indexes()
 
     def _describe_both(
         self, transaction: Transaction, queue: QueueTable
     ) -> tuple[TableDescription, TableDescription | None]:
-        described = self._describe(transaction, queue)
+        described = describe(transaction, self._database.dialect, queue)
         if described is None:
             raise QueueNotFoundError(queue.canonical)
         if missing := missing_columns(self._database.dialect, described):
             lacks = ", ".join(missing)
             raise ConfigurationError(f"{queue} is no queue: its table lacks {lacks}; name the table of a queue")
-        return described, self._describe(transaction, self._book.sibling(queue, DELAYED_SUFFIX))
-
-    def _describe(self, transaction: Transaction, table: QueueTable) -> TableDescription | None:
-        dialect = self._database.dialect
-        columns = transaction.rows(dialect.statement("schema.columns", queue=table))
-        if not columns:
-            return None
-        indexes = transaction.rows(dialect.statement("audit.indexes", queue=table))
-        return TableDescription(
-            table,
-            {str(name).lower(): str(kind).lower() for name, kind in columns},
-            tuple(
-                Index(name, key.lower() if key else None, bool(clustered), bool(filtered), bool(usable))
-                for name, key, clustered, filtered, usable in indexes
-            ),
-        )
+        return described, describe(transaction, self._database.dialect, self._book.sibling(queue, DELAYED_SUFFIX))
 
     def _with_size(self, described: TableDescription) -> TableDescription:
         """The same with pages and rows, in a transaction of its own: the right to see them may be missing."""
@@ -110,3 +78,14 @@ class IndexAuditor:
             quoted = f"{dialect.quote(schema)}.{dialect.quote(name)}"
             return Sequence(quoted, int(largest), None if last is None else int(last))
         return None
+
+
+def indexes_to_warn_of(layouts: Layouts, queue: QueueTable) -> list[Finding]:
+    """The missing indexes of a queue, to warn of before the work: a failing check is logged, never raised."""
+    try:
+        return layouts.of(queue).tables.missing_indexes(queue)
+    except QueueNotFoundError:
+        return []  # the work itself will say so
+    except Exception as error:
+        logger.warning("checking indexes of %s failed: %s", queue, error)
+        return []

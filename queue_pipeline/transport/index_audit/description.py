@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from queue_pipeline.transport.database.dialect import Dialect
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.queues import QueueTable
 
 BLOATED_PAGES = 1_000
@@ -69,3 +71,19 @@ class TableDescription:
             if index.usable and index.key == column and not (whole and index.filtered):
                 return index
         return None
+
+
+def describe(transaction: Transaction, dialect: Dialect, table: QueueTable) -> TableDescription | None:
+    """A table's columns and indexes; None where there is no such table."""
+    columns = transaction.rows(dialect.statement("schema.columns", queue=table))
+    if not columns:
+        return None
+    indexes = transaction.rows(dialect.statement("audit.indexes", queue=table))
+    return TableDescription(
+        table,
+        {str(name).lower(): str(kind).lower() for name, kind in columns},
+        tuple(
+            Index(name, key.lower() if key else None, bool(clustered), bool(filtered), bool(usable))
+            for name, key, clustered, filtered, usable in indexes
+        ),
+    )

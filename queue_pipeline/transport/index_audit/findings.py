@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain, count
 
 from queue_pipeline.transport.database.command import Command
@@ -62,46 +62,6 @@ _INDEXES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _TypeRule:
-    expected: str
-    cost: str
-    accepted: frozenset[str] = frozenset()
-    codes: Mapping[str, str] = field(default_factory=dict)
-    """Codes of types that are a known matter of their own."""
-
-
-_NO_UUID = "endpoints write and read it as a uuid, and fail on what is none"
-_NO_BYTES = "bodies are bytes, and are altered or refused on their way through another type"
-_NO_ZONE = "it holds UTC without a zone, and is read shifted by the zone of its reader"
-_LOST_CHARACTERS = "every character outside of the column's code page is stored as a question mark"
-_TYPES: Mapping[str, Mapping[str, _TypeRule]] = {
-    "sqlserver": {
-        "id": _TypeRule("uniqueidentifier", _NO_UUID),
-        "expires": _TypeRule(
-            "datetime",
-            "expired messages cannot be distinguished from others by the database's clock",
-            frozenset({"datetime2", "smalldatetime"}),
-        ),
-        "headers": _TypeRule("nvarchar", _LOST_CHARACTERS, codes={"varchar": "varchar_headers"}),
-        "body": _TypeRule("varbinary", _NO_BYTES),
-        "rowversion": _TypeRule("bigint", "every send fails for good when its last number is used"),
-    },
-    "postgresql": {
-        "id": _TypeRule("uuid", _NO_UUID),
-        "expires": _TypeRule("timestamp without time zone", _NO_ZONE),
-        "headers": _TypeRule("text", "headers are altered or refused", frozenset({"character varying"})),
-        "body": _TypeRule("bytea", _NO_BYTES),
-        # A smaller integer is the sequence's matter.
-        "seq": _TypeRule("bigint", "messages are received out of order", frozenset(_LARGEST)),
-    },
-    # SQLite stores any value in any column; only the rowid is different from others.
-    "sqlite": {
-        "rowversion": _TypeRule(
-            "integer primary key", "messages are not numbered when sent, and have no order when received"
-        ),
-    },
-}
 _COLUMNS = ("id", "expires", "headers", "body")
 _NGINN_COLUMNS = (
     "id",
@@ -193,7 +153,7 @@ class QueueAudit:
 
     def _wrong_types(self) -> Iterator[Finding]:
         queue = self._queue
-        for column, rule in _TYPES[self._dialect.name].items():
+        for column, rule in self._dialect.column_types.items():
             found = queue.columns[column]
             if found == rule.expected or found in rule.accepted:
                 continue

@@ -11,7 +11,6 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Dialect
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.queues import (
     CLAIMS_TABLE,
     DELAYED_SUFFIX,
@@ -70,24 +69,22 @@ def steps(
         made.append(_queue_step(dialect, queue, options))
         if queue in plain_queues:
             continue
-        tables = book.claim_tables(queue)
-        if is_nginn(queue):
-            index = dialect.quote(f"{tables.claimed.table}_id")
-            create_claimed = dialect.statement(
-                "nginn/schema.create_claimed", claimed=tables.claimed, claimed_index=index
-            )
-            made.append(_step(dialect, tables.claimed, create_claimed, options))
-            continue
-        delayed = book.sibling(queue, DELAYED_SUFFIX)
-        due_index = dialect.quote(f"{delayed.table}_Due")
-        create_delayed = dialect.statement(
-            f"{queue.layout}/schema.create_delayed", delayed=delayed, due_index=due_index
+        delayed, claimed = book.sibling(queue, DELAYED_SUFFIX), book.claim_tables(queue).claimed
+        # A layout without a statement for a table has no such table.
+        if dialect.has(f"{queue.layout}/schema.create_delayed"):
+            due_index = dialect.quote(f"{delayed.table}_Due")
+            create = dialect.statement(f"{queue.layout}/schema.create_delayed", delayed=delayed, due_index=due_index)
+            made.append(_step(dialect, delayed, create, options))
+        claimed_index = dialect.quote(f"{claimed.table}_id")
+        create = dialect.statement(
+            f"{queue.layout}/schema.create_claimed", claimed=claimed, claimed_index=claimed_index
         )
-        made.append(_step(dialect, delayed, create_delayed, options))
-        create_claimed = dialect.statement(f"{queue.layout}/schema.create_claimed", claimed=tables.claimed)
-        made.append(_step(dialect, tables.claimed, create_claimed, options))
-    if any(is_nginn(queue) for queue in (*queues, *plain_queues)):
-        made += _nginn_steps(dialect, book, options)
+        made.append(_step(dialect, claimed, create, options))
+    for layout in dict.fromkeys(queue.layout for queue in (*queues, *plain_queues)):
+        for key, name in book.shared_tables(layout).items():
+            names: dict[str, QueueTable | str] = {key: book.own(name), "key_index": dialect.quote(f"PK_{name}")}
+            create = dialect.statement(f"{layout}/schema.create_{key}", **names)
+            made.append(_step(dialect, book.own(name), create, options))
     if not queues:
         return made
     shared = [
@@ -101,7 +98,7 @@ def steps(
     for key, name in shared:
         table = book.subscriptions if key == "subscriptions" else book.own(name)
         index = dialect.quote(f"{name}_Queue")
-        names: dict[str, QueueTable | str] = {key: table, f"{key}_index": index}
+        names = {key: table, f"{key}_index": index}
         create = dialect.statement(f"schema.create_{key}", **names)
         made.append(_step(dialect, table, create, options))
     return made
@@ -175,54 +172,30 @@ class Installer:
             raise QueuePipelineError(f"another installer holds the lock of {table.canonical}; try again")
 
 
-def _nginn_steps(dialect: Dialect, book: AddressBook, options: InstallOptions) -> list[InstallStep]:
-    """The tables that NGinn queues share: subscriptions, and the state of sequences where those are used."""
-    wanted = [("subscriptions", book.nginn.subscriptions_table)]
-    if book.nginn.sequences:
-        wanted.append(("sequences", book.nginn.sequences_table))
-    made = []
-    for key, name in wanted:
-        table, key_index = book.own(name), dialect.quote(f"PK_{name}")
-        names: dict[str, QueueTable | str] = {key: table, "key_index": key_index}
-        made.append(_step(dialect, table, dialect.statement(f"nginn/schema.create_{key}", **names), options))
-    return made
-
-
-def _nginn_queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> InstallStep:
-    index, key = dialect.quote(f"IDX_{queue.table}_subqueue_retry_time"), dialect.quote(f"PK_{queue.table}")
-    commands = [dialect.statement("nginn/schema.create_queue", queue=queue, subqueue_index=index, key_index=key)]
-    if options.grant_to:
-        schema = dialect.quote(queue.schema or "")
-        sequence = f"{schema}.{dialect.quote(f'{queue.table}_id_seq')}"
-        account = dialect.quote(options.grant_to)
-        names = {"schema": schema, "sequence": sequence, "account": account}
-        commands.append(dialect.statement("nginn/schema.grant", queue=queue, **names))
-    return InstallStep(queue, tuple(commands))
-
-
 def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> InstallStep:
-    if is_nginn(queue):
-        return _nginn_queue_step(dialect, queue, options)
-    index = dialect.quote(f"{queue.table}_Expires")
-    name = "create_queue_heap" if options.heap else "create_queue"
-    commands = [dialect.statement(f"{queue.layout}/schema.{name}", queue=queue, expires_index=index)]
+    layout = queue.layout
+    heap = options.heap and dialect.has(f"{layout}/schema.create_queue_heap")
+    indexes = {
+        "expires_index": dialect.quote(f"{queue.table}_Expires"),
+        "subqueue_index": dialect.quote(f"IDX_{queue.table}_subqueue_retry_time"),
+        "key_index": dialect.quote(f"PK_{queue.table}"),
+    }
+    create = f"{layout}/schema.create_queue{'_heap' if heap else ''}"
+    commands = [dialect.statement(create, queue=queue, **indexes)]
     if options.grant_to:
-        sequence = dialect.quote(f"{queue.table}_seq_seq")
         schema = dialect.quote(queue.schema or "")
-        commands.append(
-            dialect.statement(
-                f"{queue.layout}/schema.grant",
-                queue=queue,
-                schema=schema,
-                sequence=f"{schema}.{sequence}",
-                account=dialect.quote(options.grant_to),
-            )
-        )
+        names = {
+            "schema": schema,
+            "row_version_sequence": f"{schema}.{dialect.quote(f'{queue.table}_seq_seq')}",
+            "id_sequence": f"{schema}.{dialect.quote(f'{queue.table}_id_seq')}",
+            "account": dialect.quote(options.grant_to),
+        }
+        commands.append(dialect.statement(f"{layout}/schema.grant", queue=queue, **names))
     body_string = None
-    if options.body_string:
+    if options.body_string and dialect.has(f"{layout}/schema.add_body_string"):
         body_string = (
-            dialect.statement(f"{queue.layout}/schema.add_body_string", queue=queue),
-            dialect.statement(f"{queue.layout}/schema.body_string_exists", queue=queue),
+            dialect.statement(f"{layout}/schema.add_body_string", queue=queue),
+            dialect.statement(f"{layout}/schema.body_string_exists", queue=queue),
         )
     return InstallStep(queue, tuple(commands), body_string)
 

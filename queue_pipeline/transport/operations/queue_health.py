@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from queue_pipeline.transport.claims.claim import ClaimStatus
 from queue_pipeline.transport.claims.failure_counts import FailureCount
 from queue_pipeline.transport.errors import QueueNotFoundError
-from queue_pipeline.transport.status import StatusReader
 from queue_pipeline.transport.transport import QueueTransport
 
 
@@ -57,13 +56,12 @@ class QueuesSeen:
 def every_queue(transport: QueueTransport, oldest_seconds: float) -> list[Watched]:
     """All queues of the default schema but the error queue."""
     error_queue = transport.resolve(transport.error_queue).canonical
-    tables = StatusReader(transport.database, transport.book, transport.nginn).queues()
+    tables = transport.queues()
     return [Watched(table.canonical, oldest_seconds) for table in tables if table.canonical != error_queue]
 
 
 def look(transport: QueueTransport, watched: Sequence[Watched], limits: Limits) -> QueuesSeen:
     """Look at queues, at the first message of each only: to count a long queue takes longer than a probe may."""
-    reader = StatusReader(transport.database, transport.book, transport.nginn)
     pauses, failing, claims = transport.pauses.list(), transport.failures.list(), transport.claims.list()
     receivers = transport.slots.list()
     findings = [
@@ -77,16 +75,17 @@ def look(transport: QueueTransport, watched: Sequence[Watched], limits: Limits) 
         findings += _failing(one, failing.get(address), limits.failing_seconds)
         if one.pipeline not in pauses:
             findings += _abandoned(one, [claim for claim in claims if claim.queue == address], limits.abandoned_seconds)
-            findings += _oldest(one, reader, transport)
+            findings += _oldest(one, transport)
         findings += _overdue(one, transport, limits.overdue_seconds)
     owners = {receiver.owner for receiver in receivers}
     owners |= {claim.owner for claim in claims if claim.owner is not None and claim.lease_seconds > 0}
     return QueuesSeen(findings, owners, [one.queue for one in watched])
 
 
-def _oldest(watched: Watched, reader: StatusReader, transport: QueueTransport) -> Iterator[HealthFinding]:
+def _oldest(watched: Watched, transport: QueueTransport) -> Iterator[HealthFinding]:
     try:
-        status = reader.status(transport.resolve(watched.queue), most_counted=1)
+        table = transport.resolve(watched.queue)
+        status = transport.layouts.of(table).tables.status(table, most_counted=1)
     except QueueNotFoundError as error:
         yield HealthFinding("queue", watched.subject, str(error))
         return

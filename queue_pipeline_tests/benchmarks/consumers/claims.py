@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.claims.completion import Completion
 
 
 class Claims:
@@ -18,6 +19,6 @@ class Claims:
         """Work until the queue is empty; how many messages that were."""
         done = 0
         while claim := self._transport.claim(queue, self._owner, batch):
-            self._transport.claims.complete(claim, read=None)
+            self._transport.claims.complete(Completion(claim, read=None))
             done += claim.messages
         return done

@@ -6,6 +6,7 @@ import pytest
 
 from queue_pipeline.transport import MessageColumns, Operation, OutgoingMessage, new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import (
     ClaimLostError,
@@ -117,7 +118,10 @@ def test_a_completion_writes_messages_and_columns_together(transport, orders):
     claim = claim_some(transport)
     columns = [ready("billing", MESSAGES[:2]), ready(transport.resolve("orders"), MESSAGES[2:])]
     assert (
-        transport.claims.complete(claim, [Operation("billing", new_message("object"))], ready=columns, read=None) == 5
+        transport.claims.complete(
+            Completion(claim, [Operation("billing", new_message("object"))], sends=columns, read=None)
+        )
+        == 5
     )
     assert [shown.body for shown in transport.show("billing")] == [b"object", b'{"id": 1}', b""]
     assert [shown.body for shown in transport.show("orders")] == [bytes(range(256)), b"no headers"]
@@ -128,16 +132,18 @@ def test_a_zombies_columns_are_not_sent(transport):
     claim = claim_some(transport)
     transport.claims.adopt(claim, "heir")
     with pytest.raises(ClaimLostError):
-        transport.claims.complete(claim, ready=[ready("orders", MESSAGES)], dead_letters=[1], read=None)
+        transport.claims.complete(Completion(claim, sends=[ready("orders", MESSAGES)], unreadable=[1], read=None))
     assert transport.peek("orders") == transport.peek("error") == 0
 
 
 def test_a_completion_that_fails_sends_no_columns(transport):
     claim = claim_some(transport)
     with pytest.raises(QueueNotFoundError, match="nowhere"):
-        transport.claims.complete(claim, ready=[ready("orders", MESSAGES), ready("nowhere", MESSAGES)], read=None)
+        transport.claims.complete(
+            Completion(claim, sends=[ready("orders", MESSAGES), ready("nowhere", MESSAGES)], read=None)
+        )
     assert transport.peek("orders") == 0
-    assert transport.claims.complete(claim, ready=[ready("orders", MESSAGES)], read=None) == 4
+    assert transport.claims.complete(Completion(claim, sends=[ready("orders", MESSAGES)], read=None)) == 4
 
 
 def test_a_victim_sends_its_columns_from_the_first_again(transport):
@@ -156,7 +162,7 @@ def test_a_victim_sends_its_columns_from_the_first_again(transport):
         return sent
 
     transport.sender.write = fail_once
-    assert transport.claims.complete(claim, ready=columns, read=None) == 500
+    assert transport.claims.complete(Completion(claim, sends=columns, read=None)) == 500
     assert tries == [500, 500]
     assert sorted(int(shown.body) for shown in transport.show("billing", 1000)) == list(range(500))
 
@@ -175,7 +181,10 @@ def test_no_ready_messages_are_nothing_to_send(transport):
     assert transport.dispatch_columns([]) == 0
     assert transport.dispatch_columns([MessageColumns("orders", False, [], [], [], [])]) == 0
     claim = claim_some(transport)
-    assert transport.claims.complete(claim, ready=[MessageColumns("orders", True, [], [], [], [])], read=None) == 0
+    assert (
+        transport.claims.complete(Completion(claim, sends=[MessageColumns("orders", True, [], [], [], [])], read=None))
+        == 0
+    )
 
 
 def test_a_header_column_that_loses_characters_gets_escapes(sqlserver):
@@ -204,7 +213,7 @@ def test_unreadable_messages_leave_with_the_completion_byte_for_byte(transport, 
     dead = [row_version for row_version, _ in poison]
     assert dead == [rows[1]]
     sent = transport.claims.complete(
-        claim, ready=[ready("billing", MESSAGES)], dead_letters=[*dead, *dead, 10**9], read=None
+        Completion(claim, sends=[ready("billing", MESSAGES)], unreadable=[*dead, *dead, 10**9], read=None)
     )
     assert sent == 4
     (shown,) = transport.show("error")
@@ -218,10 +227,12 @@ def test_unreadable_messages_stay_when_the_completion_fails(transport):
     good, _, _ = transport.claims.messages(claim)
     with pytest.raises(QueueNotFoundError):
         transport.claims.complete(
-            claim,
-            [Operation("nowhere", new_message("x"))],
-            dead_letters=[message.row_version for message in good],
-            read=None,
+            Completion(
+                claim,
+                [Operation("nowhere", new_message("x"))],
+                unreadable=[message.row_version for message in good],
+                read=None,
+            )
         )
     assert transport.peek("error") == 0
     assert len(transport.claims.messages(claim)[0]) == 2
@@ -257,6 +268,6 @@ def test_columns_that_could_not_be_delivered_are_refused(transport, change, comp
     with pytest.raises(InvalidMessageError, match=complaint):
         transport.dispatch_columns(columns)
     with pytest.raises(InvalidMessageError, match=complaint):
-        transport.claims.complete(claim, ready=columns, read=None)
+        transport.claims.complete(Completion(claim, sends=columns, read=None))
     assert transport.peek("orders") == 0
-    assert transport.claims.complete(claim, ready=[MessageColumns(**fields)], read=None) == 2
+    assert transport.claims.complete(Completion(claim, sends=[MessageColumns(**fields)], read=None)) == 2

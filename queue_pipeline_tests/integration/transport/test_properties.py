@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from queue_pipeline.transport import OutgoingMessage, QueueAddress, QueueTable, QueueTransport, TransactionMode
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import AddressError, QueueNotFoundError
 from queue_pipeline_tests.support.databases.backends import Backend, run_sql
 
@@ -126,7 +127,7 @@ def test_a_queue_may_have_any_name(backend, transport, name):
         assert (status.queue, status.pending, status.claimed) == (address, 1, 2)
         # Some servers tell names in lower case.
         assert address.lower() in [listed.queue.lower() for listed in transport.status()]
-        transport.claims.complete(claim, read=None)
+        transport.claims.complete(Completion(claim, read=None))
         with transport.receive(address) as batch:
             assert [message.body for message in batch] == [b"3"]
         assert transport.peek(address) == 0
@@ -216,7 +217,7 @@ def claimed_rows(transport: QueueTransport, messages: int) -> list[dict[str, Any
     claim = transport.claims.claim(transport.resolve("orders"), "tester", messages)
     assert claim is not None
     rows = [row for batch in transport.claim_reader.read(claim, max_messages=2) for row in batch.to_pylist()]
-    transport.claims.complete(claim, read=None)
+    transport.claims.complete(Completion(claim, read=None))
     return rows
 
 

@@ -6,6 +6,7 @@ import json
 import sys
 
 from queue_pipeline.transport import OutgoingMessage, QueueTransport, RowsRead
+from queue_pipeline.transport.claims.completion import Completion
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def _claim(transport: QueueTransport, fail: bool) -> list[int]:
     batches = list(transport.claim_reader.read(claim))
     bodies = [body for batch in batches for body in batch.column("body").to_pylist()]
     versions = [int(version) for batch in batches for version in batch.column("row_version").to_numpy()]
-    transport.claims.complete(claim, read=RowsRead.of(versions))
+    transport.claims.complete(Completion(claim, read=RowsRead.of(versions)))
     return [int(body or b"") for body in bodies]
 
 

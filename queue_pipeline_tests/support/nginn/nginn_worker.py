@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claims import ClaimedMessages
+from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline_tests.support.nginn.nginn_peer import DEADLINE_SECONDS, Peer, is_refused
@@ -101,7 +101,7 @@ class Worker:
         marks += [FailedRow(one.row_version, "failed", self._wait) for one in later]
         done = [one for one in found.good if one not in refused and one not in later]
         results = [Operation(RESULTS, OutgoingMessage(str(number_of(one)).encode(), {})) for one in done]
-        self._transport.claims.complete(claim, results, self._in_completion, marks=marks, read=found.read)
+        self._transport.claims.complete(Completion(claim, results, self._in_completion, failed=marks, read=found.read))
 
     def _in_completion(self, transaction: object) -> None:
         """What is done in the completing transaction."""

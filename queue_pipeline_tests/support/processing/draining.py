@@ -9,6 +9,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.transport import Operation, OutgoingMessage
+from queue_pipeline.transport.claims.completion import Completion
 
 
 def declare(**options):
@@ -37,7 +38,7 @@ class Worker:
             self.before(claim)
             messages, _, read = self.transport.claims.messages(claim)
             copies = [Operation("billing", OutgoingMessage(message.body, {})) for message in messages]
-            self.transport.claims.complete(claim, copies, read=read)
+            self.transport.claims.complete(Completion(claim, copies, read=read))
         finally:
             with self.lock:
                 self.at_once -= 1

@@ -34,7 +34,7 @@ from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.claims.claims import Claims
-from queue_pipeline.transport.claims.completion import Completer
+from queue_pipeline.transport.claims.completion import Completer, Completion
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
 from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
@@ -173,11 +173,11 @@ class Fault:
         original = Completer.complete
 
         @functools.wraps(original)
-        def complete(completer: Completer, *arguments: Any, **options: Any) -> int:
-            self._completing.of = _completion(options["ready"])
+        def complete(completer: Completer, done: Completion) -> int:
+            self._completing.of = _completion(done.sends)
             try:
                 self._in_completion("staged")
-                sent = original(completer, *arguments, **options)
+                sent = original(completer, done)
                 self._in_completion("committed")
                 return sent
             finally:

@@ -20,6 +20,7 @@ from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.failed.failed_message import Selection
@@ -221,7 +222,7 @@ class World:
                 "billing", False, ["late"], [NEVER_EXPIRES], [wire.encode({wire.MESSAGE_ID: "late"})], [b""]
             )
             with pytest.raises(ClaimLostError):
-                self.transport.claims.complete(self.stale[which % len(self.stale)], ready=[late], read=None)
+                self.transport.claims.complete(Completion(self.stale[which % len(self.stale)], sends=[late], read=None))
 
     def wait(self) -> None:
         """Delayed messages become due."""

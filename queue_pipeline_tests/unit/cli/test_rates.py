@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from queue_pipeline.cli.commands.watch import Rates, Sample, rates
+from queue_pipeline.cli.commands.watch import QueueReading, Rates, rates
 from queue_pipeline.transport.status import QueueStatus
 
 
 def sample(at, issued, pending, claimed=0, *, capped=False, processed=None, failed=None):
     figures = QueueStatus("orders", pending, capped, None, 0, 0, None, 0, claimed, 0, processed, failed)
-    return Sample(at, figures, issued)
+    return QueueReading(at, figures, issued)
 
 
 @pytest.mark.parametrize(

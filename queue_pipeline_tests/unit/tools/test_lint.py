@@ -7,7 +7,7 @@ from queue_pipeline.transport.database.statements import Section
 from tools.lint.conformance import NUMBERS, Entry, carried_numbers, differences, entries
 from tools.lint.dependencies import bad_pins
 from tools.lint.files import FOREIGN
-from tools.lint.layers import HEADER, SQL, texts, upper_imports
+from tools.lint.layers import HEADER, SQL, layout_imports, texts, upper_imports
 from tools.lint.sql_style import file_problems, section_problems
 
 COVERED = [Entry(number, "it works well", "covered", "`unit/test_a.py`") for number in NUMBERS]
@@ -99,6 +99,12 @@ def test_an_import_of_an_upper_layer_is_found():
     assert {name.split(".")[0] for name in upper_imports(source)} == {"dagster", "queue_pipeline"}
     assert upper_imports("from ..processing import run\n")
     assert not upper_imports("from queue_pipeline.transport.claims import claim\nimport sqlalchemy\n")
+
+
+def test_an_import_of_one_layout_is_found():
+    layouts = "queue_pipeline.transport.layouts"
+    assert layout_imports(f"from {layouts}.nginn.rows import written\nimport {layouts}.nservicebus.delayed\n")
+    assert not layout_imports(f"from {layouts}.layout import Layouts\nfrom {layouts}.refused_rows import Leaving\n")
 
 
 def test_a_file_of_statements_in_another_form_is_found():

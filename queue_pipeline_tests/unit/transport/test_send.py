@@ -10,8 +10,9 @@ from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.sqlserver import SqlServer
 from queue_pipeline.transport.errors import AddressError, InvalidMessageError
+from queue_pipeline.transport.layouts.nservicebus.rows import NServiceBusRows
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, new_message
-from queue_pipeline.transport.queues import AddressBook
+from queue_pipeline.transport.queues import NSERVICEBUS, AddressBook
 from queue_pipeline.transport.send import Sender, deduplicate
 
 BOOK = AddressBook(SqlServer(), catalog="nservicebus")
@@ -32,7 +33,7 @@ def database() -> Database:
 
 @pytest.fixture
 def sender(database: Database) -> Sender:
-    return Sender(database, BOOK)
+    return Sender(database, BOOK, {NSERVICEBUS: NServiceBusRows(database, BOOK, None)})
 
 
 # --- one copy a destination --------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def test_a_delayed_message_waits_beside_its_destination_and_knows_where_it_goes(
 
 
 def test_an_endpoint_keeps_its_delayed_messages_in_its_own_table(database):
-    sender = Sender(database, BOOK, "shop")
+    sender = Sender(database, BOOK, {NSERVICEBUS: NServiceBusRows(database, BOOK, "shop")})
     now, later = OutgoingMessage(b"now"), OutgoingMessage(b"later", delay=timedelta(seconds=5))
     prepared = sender.prepare([Operation("a", now), Operation("a", later), Operation("b", later)])
     assert [(each.table.table, len(each.messages)) for each in prepared] == [

@@ -59,4 +59,4 @@ CREATE TABLE IF NOT EXISTS {subscriptions} (
 -- The rights that a run-time account needs on a queue. Locks: the catalog only.
 GRANT USAGE ON SCHEMA {schema} TO {account};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {queue} TO {account};
-GRANT USAGE ON SEQUENCE {sequence} TO {account};
+GRANT USAGE ON SEQUENCE {id_sequence} TO {account};

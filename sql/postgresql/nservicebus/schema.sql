@@ -47,4 +47,4 @@ SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass({queue_text}) AND attnam
 -- catalog only.
 GRANT USAGE ON SCHEMA {schema} TO {account};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {queue} TO {account};
-GRANT USAGE ON SEQUENCE {sequence} TO {account};
+GRANT USAGE ON SEQUENCE {row_version_sequence} TO {account};

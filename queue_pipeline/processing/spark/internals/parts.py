@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PrivatePart:
     """A private part: `module:attribute`, or an attribute of an object, and what is lost without it."""
 
     where: str
@@ -43,31 +43,39 @@ class Part:
 _UDF = "a function made by @udf or @pandas_udf before there is a Spark session fails; create it in the transform"
 _CACHE = "what a transform caches stays in Spark's memory after its batch"
 _ARROW = "results whose struct is null where its fields are NOT NULL are refused, and a batch takes one more request"
-CLONE = Part("_jsparkSession.cloneSession", "attempts do not have the settings that the run's session got while it ran")
-CONNECT_SESSION = Part("pyspark.sql.connect.session:SparkSession", "an isolated batch gets no Spark of its own")
-SETTINGS = Part("_set_all", "settings are sent to a new server one by one")
-ENDPOINT = Part("client._builder.endpoint", "a server that died is noticed after ten minutes")
-RETRIES = Part("pyspark.sql.connect.client.retries:DefaultPolicy", "a server that died is noticed after ten minutes")
-LOCAL_FILE = Part("pyspark.sql.connect.local_server:Discovery", "`queue-pipeline spark stop` cannot stop the server")
-LOCAL_SERVER = Part("pyspark.sql.connect.local_server:LocalConnectServer", LOCAL_FILE.lost)
-GATEWAY = Part("pyspark:SparkContext._gateway", "the exit code of a driver that died is not known")
-ACTIVE = Part("_active_session", "SparkSession.active() fails in a transform")
-CONNECT_ARROW = Part("_to_table", _ARROW)
-CLASSIC_ARROW = Part("_collect_as_arrow", _ARROW)
-CONNECT_PLAN = Part("_explain_string", "results of every batch are shuffled, also where the plan needs no shuffle")
-CLASSIC_PLAN = Part("_jdf.queryExecution", CONNECT_PLAN.lost)
-CONNECT_FRAME = Part("pyspark.sql.connect.dataframe:DataFrame", _CACHE)
-CONNECT_CATALOG = Part("pyspark.sql.connect.catalog:Catalog", _CACHE)
-CLASSIC_FRAME = Part("pyspark.sql.classic.dataframe:DataFrame", _CACHE)
-CLASSIC_CATALOG = Part("pyspark.sql.catalog:Catalog", _CACHE)
-LAMBDAS = Part(
+CLONE = PrivatePart(
+    "_jsparkSession.cloneSession", "attempts do not have the settings that the run's session got while it ran"
+)
+CONNECT_SESSION = PrivatePart("pyspark.sql.connect.session:SparkSession", "an isolated batch gets no Spark of its own")
+SETTINGS = PrivatePart("_set_all", "settings are sent to a new server one by one")
+ENDPOINT = PrivatePart("client._builder.endpoint", "a server that died is noticed after ten minutes")
+RETRIES = PrivatePart(
+    "pyspark.sql.connect.client.retries:DefaultPolicy", "a server that died is noticed after ten minutes"
+)
+LOCAL_FILE = PrivatePart(
+    "pyspark.sql.connect.local_server:Discovery", "`queue-pipeline spark stop` cannot stop the server"
+)
+LOCAL_SERVER = PrivatePart("pyspark.sql.connect.local_server:LocalConnectServer", LOCAL_FILE.lost)
+GATEWAY = PrivatePart("pyspark:SparkContext._gateway", "the exit code of a driver that died is not known")
+ACTIVE = PrivatePart("_active_session", "SparkSession.active() fails in a transform")
+CONNECT_ARROW = PrivatePart("_to_table", _ARROW)
+CLASSIC_ARROW = PrivatePart("_collect_as_arrow", _ARROW)
+CONNECT_PLAN = PrivatePart(
+    "_explain_string", "results of every batch are shuffled, also where the plan needs no shuffle"
+)
+CLASSIC_PLAN = PrivatePart("_jdf.queryExecution", CONNECT_PLAN.lost)
+CONNECT_FRAME = PrivatePart("pyspark.sql.connect.dataframe:DataFrame", _CACHE)
+CONNECT_CATALOG = PrivatePart("pyspark.sql.connect.catalog:Catalog", _CACHE)
+CLASSIC_FRAME = PrivatePart("pyspark.sql.classic.dataframe:DataFrame", _CACHE)
+CLASSIC_CATALOG = PrivatePart("pyspark.sql.catalog:Catalog", _CACHE)
+LAMBDAS = PrivatePart(
     "pyspark.sql.connect.expressions:UnresolvedNamedLambdaVariable.fresh_var_name",
     "Spark compiles transforms that use F.transform and the like anew for every batch",
 )
-UDF = Part("pyspark.sql.udf:UserDefinedFunction", _UDF)
-CONNECT_UDF = Part("pyspark.sql.connect.udf:UserDefinedFunction", _UDF)
-TASKS = Part("pyspark.worker:main", "Spark's workers keep the code that they loaded first until they end")
-PARTS = [part for part in list(globals().values()) if isinstance(part, Part)]
+UDF = PrivatePart("pyspark.sql.udf:UserDefinedFunction", _UDF)
+CONNECT_UDF = PrivatePart("pyspark.sql.connect.udf:UserDefinedFunction", _UDF)
+TASKS = PrivatePart("pyspark.worker:main", "Spark's workers keep the code that they loaded first until they end")
+PARTS = [part for part in list(globals().values()) if isinstance(part, PrivatePart)]
 
 
 def missing_parts() -> dict[str, str]:

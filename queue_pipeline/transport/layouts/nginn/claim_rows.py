@@ -10,41 +10,29 @@ import functools
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import DEFAULT_MAX_BYTES, Claim, partly_lost, ranges
 from queue_pipeline.transport.claims.claim_table import ClaimTable
+from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import ClaimLostError
+from queue_pipeline.transport.layouts.layout import RefusedCompletionError
 from queue_pipeline.transport.layouts.nginn.incoming import LONGEST_ERROR, Incoming
 from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary
 from queue_pipeline.transport.layouts.nginn.text import decode_headers, without_half
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
+from queue_pipeline.transport.layouts.refused_rows import Leaving
 from queue_pipeline.transport.queues import AddressBook, ClaimTables
 from queue_pipeline.transport.storable import storable
 
-
-class FailedRow(NamedTuple):
-    """What becomes of one message of a claim that failed: it is tried again later, or has failed for good."""
-
-    row_version: int
-    error: str
-    retry_milliseconds: int | None = None
+UNREADABLE = "unreadable; the .NET reader would stop at this message"
 
 
-class OutOfTurn(Exception):
-    """Messages of a sequence were worked on before their turn."""
-
-    def __init__(self, rows: Sequence[int]) -> None:
-        super().__init__("messages of a sequence were worked on before their turn")
-        self.rows = rows
-
-
-class InPlaceClaims:
+class NGinnClaimRows:
     """What claims do to the rows of an NGinn queue; each method is a step inside a transaction of `Claims`."""
 
     def __init__(self, database: Database, book: AddressBook, store: ClaimTable, incoming: Incoming) -> None:
@@ -54,33 +42,33 @@ class InPlaceClaims:
         self._incoming = incoming
         self.send_on = incoming.send_on
 
-    def keep(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
-        """Hold what is still a claim's for longer, and forget the rest; None if nothing is left."""
+    def regain(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
+        """Hold what is still the claim's, and forget what other readers of the queue have by now; None if all is."""
         kept: Claim | None = claim
         if transaction.count(self._store.statement(tables, "forget_lost"), claim_id=claim.claim_id):
             kept = self._store.shrink(transaction, tables, claim)
         if kept is not None:
-            self.extend(transaction, tables, kept.claim_id, lease)
+            self.hold(transaction, tables, kept, lease)
         return kept
 
-    def extend(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
-        """Hold a claim's messages for `lease` milliseconds from now."""
-        self._database.dialect.extend_in_place(transaction, tables, claim_id, lease)
+    def hold(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> None:
+        """Hold a claim's messages for `lease` milliseconds from now: they come back when their retry time is over."""
+        self._database.dialect.extend_in_place(transaction, tables, claim.claim_id, lease)
 
-    def complete(
-        self,
-        transaction: Transaction,
-        tables: ClaimTables,
-        claim: Claim,
-        marks: Sequence[FailedRow],
-        unreadable: Sequence[int],
+    def finish(self, transaction: Transaction, tables: ClaimTables, done: Completion) -> None:
+        """The messages are processed, but for those that failed; all must still be the claim's."""
+        unreadable = (FailedRow(row, UNREADABLE) for row in done.unreadable)
+        self._fail(transaction, tables, done.claim, (*done.failed, *unreadable))
+        self._count_sequences(transaction, tables, done.claim)
+        self._complete(transaction, tables, done.claim)
+
+    def dead_letter(
+        self, transaction: Transaction, tables: ClaimTables, claim: Claim, row_versions: Sequence[int]
     ) -> None:
-        """A claim's messages are processed, but for those that failed; all must still be the claim's."""
-        self.mark(transaction, tables, claim, marks, unreadable)
-        self._count_sequences(transaction, tables, claim)
-        self.complete_rows(transaction, tables, claim)
+        """Unreadable messages have failed, and are in the claim no more."""
+        self._fail(transaction, tables, claim, [FailedRow(row, UNREADABLE) for row in row_versions])
 
-    def complete_rows(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
+    def _complete(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
         """What is in a claim is processed, and in it no more."""
         command, parts = (self._store.statement(tables, name) for name in ("complete", "parts"))
         # In parts: the row locks of a single statement would become a lock of the table on SQL Server.
@@ -90,18 +78,10 @@ class InPlaceClaims:
                 raise partly_lost(claim)
         transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
 
-    def mark(
-        self,
-        transaction: Transaction,
-        tables: ClaimTables,
-        claim: Claim,
-        marks: Sequence[FailedRow],
-        unreadable: Sequence[int],
-    ) -> None:
+    def _fail(self, transaction: Transaction, tables: ClaimTables, claim: Claim, failed: Sequence[FailedRow]) -> None:
         """Messages that failed leave their claim, to be tried again or for good."""
         retry, fail, drop = (self._store.statement(tables, name) for name in ("retry_row", "fail_row", "drop_one"))
-        problem = "unreadable; the .NET reader would stop at this message"
-        for row, error, milliseconds in (*marks, *(FailedRow(row, problem) for row in unreadable)):
+        for row, error, milliseconds in failed:
             values = {"error": storable(error, LONGEST_ERROR), "claim_id": claim.claim_id, "row_version": row}
             if milliseconds is None:
                 count = transaction.count(fail, **values)
@@ -117,18 +97,20 @@ class InPlaceClaims:
         transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
         return count
 
-    def put_in_line(self, transaction: Transaction, tables: ClaimTables, claim: Claim, rows: Sequence[int]) -> None:
+    def marked(self, transaction: Transaction, tables: ClaimTables, claim: Claim, text: str) -> list[int]:
+        """Looked for in the database; the count of retries is a column."""
+        if text != wire.quote(wire.RETRIES):
+            return self._store.marked(transaction, tables, claim, text)
+        rows = transaction.rows(self._store.statement(tables, "tried"), claim_id=claim.claim_id)
+        return [int(row[0]) for row in rows]
+
+    def _put_in_line(self, transaction: Transaction, tables: ClaimTables, claim: Claim, rows: Sequence[int]) -> None:
         """Messages that were out of turn wait, and the others of their claim are ready again."""
         postpone, drop = (self._store.statement(tables, name) for name in ("postpone_row", "drop_one"))
         for row in rows:
             transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, claim_id=claim.claim_id, row_version=row)
             transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
         self.give_back(transaction, tables, claim)
-
-    def tried_before(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[int]:
-        """Which messages of a claim failed before."""
-        rows = transaction.rows(self._store.statement(tables, "tried"), claim_id=claim.claim_id)
-        return [int(row[0]) for row in rows]
 
     def _count_sequences(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
         if not self._book.nginn.sequences:
@@ -139,7 +121,8 @@ class InPlaceClaims:
         )
         release = self._incoming.release(transaction, tables.queue)
         if out_of_turn := self._incoming.sequences.handle(transaction, messages, release):
-            raise OutOfTurn(out_of_turn)
+            wait = functools.partial(self._put_in_line, tables=tables, claim=claim, rows=out_of_turn)
+            raise RefusedCompletionError(_out_of_turn(claim, len(out_of_turn)), wait)
 
     def _look(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> list[RowSummary]:
         command = self._store.statement(tables, "sort")
@@ -155,16 +138,10 @@ class InPlaceClaims:
         part, separate = str(uuid.uuid4()), self._store.statement(tables, "separate")
         for first, last in ranges(rows, all_rows):
             transaction.execute(separate, new_claim_id=part, claim_id=claim.claim_id, first=first, last=last)
-        self.complete_rows(transaction, tables, replace(claim, claim_id=part))
+        self._complete(transaction, tables, replace(claim, claim_id=part))
 
-    def take_new(
-        self,
-        transaction: Transaction,
-        tables: ClaimTables,
-        owner: str,
-        bounds: Bounds,
-        lease: int,
-        leaving: Leaving,
+    def take(
+        self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int, leaving: Leaving
     ) -> Claim | None:
         """A claim of messages that are ready; None if there are none."""
         claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
@@ -204,3 +181,10 @@ class InPlaceClaims:
             )
         self._store.open(transaction, claim, lease)
         return claim
+
+
+def _out_of_turn(claim: Claim, messages: int) -> ClaimLostError:
+    return ClaimLostError(
+        f"claim {claim.claim_id} of {claim.queue} was ended without results: {messages} of its messages belong to a "
+        "sequence in which an earlier one has not been processed; they wait for it, and the others are ready again"
+    )

@@ -16,7 +16,7 @@ from queue_pipeline.transport.layouts.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.layouts.nginn.sequences import Sequences, numbered
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, SortedRows, is_foreign, sort_rows
 from queue_pipeline.transport.layouts.nginn.text import LONGEST_HEADERS
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving, is_refusal
+from queue_pipeline.transport.layouts.refused_rows import Leaving, is_refusal
 from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.refusals import Refusal, few_of_each
 from queue_pipeline.transport.storable import storable

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from dataclasses import dataclass
 
-from queue_pipeline.transport.address import QueueAddress
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import BEFORE_ALL
-from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.control import ControlMessages
+from queue_pipeline.transport.layouts.nginn.endpoint import NGINN
 from queue_pipeline.transport.layouts.nginn.incoming import Incoming
 from queue_pipeline.transport.layouts.nginn.receiving import NGinnReceiver
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
 from queue_pipeline.transport.layouts.nginn.sequences import Sequences
 from queue_pipeline.transport.layouts.nginn.subscriptions import NGinnSubscriptions
 from queue_pipeline.transport.queues import AddressBook, QueueTable
@@ -49,7 +46,7 @@ class NGinnFailed:
 
 
 class NGinnQueues:
-    """Figures, failed messages, retention and subscriptions of NGinn queues."""
+    """Figures, failed messages and subscriptions of NGinn queues."""
 
     def __init__(self, database: Database, book: AddressBook, sender: Sender) -> None:
         self._database = database
@@ -98,47 +95,6 @@ class NGinnQueues:
         """Delete failed messages for good, by their ids; returns how many."""
         return self._each("failed_drop_one", queue, ids)
 
-    def purge(self, queue: QueueTable, batch: int) -> int:
-        """Delete a batch of processed messages that have been kept for long enough; returns how many."""
-        settings = self._book.nginn
-        name = "purge_due" if settings.retention_from == "due" else "purge_processed"
-        command, seconds = self._statement(name, queue), round(settings.retention_seconds)
-        return self._database.run(lambda own: own.count(command, seconds=seconds, limit=batch))
-
-    def queues(self) -> list[QueueTable]:
-        """Every table in the default schema of the shape of an NGinn queue, under the first alias that is known."""
-        aliases = self._book.nginn.aliases
-        if not aliases:
-            return []
-        here = self._book.resolve(QueueAddress("NGinn"))
-        command = self._statement("discover", here)
-        rows = self._database.run(lambda own: own.rows(command, schema=here.schema or ""), write=False)
-        found: list[QueueTable] = []
-        for (name,) in rows:
-            # A table that no endpoint can name is no queue, whatever its shape.
-            with contextlib.suppress(AddressError):
-                found.append(self._book.resolve(f"sql://{aliases[0]}/{name}"))
-        return found
-
-    def move_due(self, queue: QueueTable, batch: int, *, once: bool = False) -> int:
-        """The scheduler's pass, or `once` one batch of it: messages whose time has come are ready; returns how many."""
-        command, total = self._statement("move_due", queue), 0
-        while True:
-            moved = self._database.run(lambda own: own.count(command, limit=batch))
-            total += moved
-            if once or moved < batch:
-                return total
-
-    def next_due_seconds(self, queue: QueueTable) -> float | None:
-        """Seconds until the next message is due, negative when overdue; None without one."""
-
-        def look(transaction: Transaction) -> int | None:
-            milliseconds: int | None = transaction.rows(self._statement("count_delayed", queue), limit=1)[0][1]
-            return milliseconds
-
-        found = self._database.run(look, write=False)
-        return None if found is None else float(found) / 1000
-
     def _each(self, name: str, queue: QueueTable, ids: tuple[int, ...]) -> int:
         command = self._statement(name, queue)
         return self._database.run(lambda own: sum(own.count(command, row_version=one) for one in ids))
@@ -154,6 +110,6 @@ class NGinnQueues:
 
 def require_nginn(queue: QueueTable) -> QueueTable:
     """Refuse a queue that is not one of NGinn's."""
-    if not is_nginn(queue):
+    if queue.layout != NGINN:
         raise ConfigurationError(f"queue {queue} is no NGinn queue; name it as sql://alias/Queue")
     return queue

@@ -8,15 +8,16 @@ import traceback
 from collections.abc import Iterator
 
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claims.completion import FailedRow
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
+from queue_pipeline.transport.layouts.layout import Intake
 from queue_pipeline.transport.layouts.nginn.incoming import LONGEST_ERROR, Incoming
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, received
 from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Leaving
+from queue_pipeline.transport.layouts.refused_rows import Leaving
 from queue_pipeline.transport.messages import ReceivedMessage
 from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.storable import storable
@@ -32,17 +33,15 @@ class NGinnReceiver:
         self._book = book
         self._incoming = incoming
 
-    def take(
-        self, transaction: Transaction, queue: QueueTable, max_messages: int, leaving: Leaving
-    ) -> tuple[list[ReceivedMessage], int, int, int]:
-        """The next messages, and how many expired, were forwarded or have failed, until there is something."""
+    def take(self, transaction: Transaction, queue: QueueTable, max_messages: int, leaving: Leaving) -> Intake:
+        """The next messages; unreadable ones have failed, those for another queue go there."""
         expired = forwarded = poisoned = 0
         command = self._database.dialect.statement("nginn/queue.receive", queue=queue, order=self._incoming.order)
         refuse, postpone = self._statement("row_refuse", queue), self._statement("row_postpone", queue)
         while True:
             rows = transaction.rows(command, limit=max_messages)
             if not rows:
-                return [], expired, forwarded, poisoned
+                return Intake([], expired, forwarded, poisoned)
             # SQLite returns what it updated in no order.
             rows = sorted(rows, key=lambda row: self._incoming.place(row[-1], row[0]))
             stored = {int(row[0]): StoredRow(*row[:-2]) for row in rows}
@@ -66,7 +65,7 @@ class NGinnReceiver:
             if found.kept:
                 self._count_sequences(transaction, queue, found.in_sequence, found.kept)
                 messages = [received(queue.canonical, stored[row], self._book.nginn) for row in found.kept]
-                return messages, expired, forwarded, poisoned
+                return Intake(messages, expired, forwarded, poisoned)
 
     @contextlib.contextmanager
     def attempts(self, queue: QueueTable, messages: list[ReceivedMessage]) -> Iterator[None]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import InvalidMessageError
-from queue_pipeline.transport.layouts.nginn.endpoint import LONGEST_ENDPOINT, NGINN, is_endpoint
+from queue_pipeline.transport.layouts.nginn.endpoint import LONGEST_ENDPOINT, is_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.text import (
     decode_headers,
@@ -224,11 +224,6 @@ def claimed_row(queue: str, values: Sequence[Any], settings: NGinnSettings) -> t
     except ValueError as error:
         text = f"{wire.UNREADABLE}{error}"
     return row_id(queue, row), row.id, text, (row.text or "").encode(errors="replace"), None, None
-
-
-def is_nginn(table: QueueTable) -> bool:
-    """Whether a queue is one of NGinn's."""
-    return table.layout == NGINN
 
 
 def forwarded_row(row: StoredRow) -> Row:

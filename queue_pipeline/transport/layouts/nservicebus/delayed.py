@@ -11,14 +11,12 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
-from queue_pipeline.transport.layouts.nginn.queue import NGinnQueues
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, Leaving, past_refusals
+from queue_pipeline.transport.errors import QueueNotFoundError
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
+from queue_pipeline.transport.layouts.refused_rows import Leaving, past_refusals
 from queue_pipeline.transport.messages import ReceivedMessage, from_row
 from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 
-DEFAULT_MOVE_BATCH = 1_000
 KEYS_PER_STATEMENT = 200
 
 
@@ -29,18 +27,13 @@ class DelayedMover:
     transaction, so that they arrive also while this queue has no receiver.
     """
 
-    def __init__(self, database: Database, book: AddressBook, forwarder: Forwarder, nginn: NGinnQueues) -> None:
-        self._nginn = nginn
+    def __init__(self, database: Database, book: AddressBook, forwarder: Forwarder) -> None:
         self._database = database
         self._book = book
         self._forwarder = forwarder
 
-    def move_due(self, queue: QueueTable, batch: int = DEFAULT_MOVE_BATCH, *, once: bool = False) -> int:
+    def move_due(self, queue: QueueTable, batch: int, *, once: bool = False) -> int:
         """Move everything that is due now, or `once` one batch, in one transaction per batch; returns how many."""
-        if batch < 1:
-            raise ConfigurationError(f"queue {queue}: a batch of {batch} delayed messages; ask for at least one")
-        if is_nginn(queue):
-            return self._nginn.move_due(queue, batch, once=once)
         total = 0
         while True:
             move = functools.partial(self._move, queue=queue, batch=batch)
@@ -52,8 +45,6 @@ class DelayedMover:
 
     def next_due_seconds(self, queue: QueueTable) -> float | None:
         """Seconds until the next message is due on the database's clock, negative when overdue; None without one."""
-        if is_nginn(queue):
-            return self._nginn.next_due_seconds(queue)
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         command = self._statement("count_delayed", queue, delayed)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim
@@ -15,12 +14,11 @@ from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
     AddressError,
-    DatabaseUnavailableError,
     QueueNotFoundError,
     QueuePipelineError,
-    TransientDatabaseError,
 )
 from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
+from queue_pipeline.transport.layouts.refused_rows import is_refusal
 from queue_pipeline.transport.messages import Operation, OutgoingMessage, ReceivedMessage, from_row
 from queue_pipeline.transport.queues import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.refusals import Refusal, few_of_each
@@ -31,44 +29,10 @@ LONGEST_EXCEPTION_MESSAGE = 16_384
 ROWS_PER_STATEMENT = 500
 """Few enough that a statement stays under 4,000 characters on SQL Server."""
 
-T = TypeVar("T")
-Leaving: TypeAlias = list[Any]
-"""The keys of messages that a transaction sends elsewhere, noted before it does."""
 Take: TypeAlias = Callable[[Transaction, Sequence[Any]], list[ReceivedMessage]]
 """Takes messages out of a table by their keys, those that another process took meanwhile excepted."""
 
 logger = logging.getLogger(__name__)
-
-
-def is_refusal(error: QueuePipelineError) -> bool:
-    """Whether a table refused a message; an outage, a lock or a deadlock is none, and passes by itself."""
-    return not isinstance(error, DatabaseUnavailableError | TransientDatabaseError)
-
-
-def past_refusals(
-    database: Database, work: Callable[[Transaction, Leaving], T], send_on: Callable[[Sequence[Any]], int]
-) -> tuple[T, int]:
-    """Do `work` in a transaction; returns its result, and how many messages had to leave before it could be done.
-
-    The work takes messages from a queue, and notes in its list the keys of those that it sends elsewhere. If a
-    destination refuses one, all is undone, `send_on` sends those messages in transactions of their own, and the work is
-    done again. No savepoint: with XACT_ABORT a failed statement ends the transaction on SQL Server, and so does a
-    trigger; and a constraint that is checked late refuses the commit.
-    """
-    left = 0
-    while True:
-        leaving: Leaving = []
-        try:
-            return database.run(functools.partial(_call, work, leaving)), left
-        except QueuePipelineError as error:
-            if not leaving or not is_refusal(error):
-                raise
-        left += send_on(leaving)
-
-
-def _call(work: Callable[[Transaction, Leaving], T], leaving: Leaving, transaction: Transaction) -> T:
-    leaving.clear()
-    return work(transaction, leaving)
 
 
 class Forwarder:

@@ -24,8 +24,7 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
 )
 from queue_pipeline.transport.event import check_width, full_name
-from queue_pipeline.transport.layouts.nginn.rows import is_nginn
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.queues import NSERVICEBUS, AddressBook, QueueTable
 
 CACHE_SECONDS = 5.0
 """How long an answer to "who subscribed?" is used again: a new subscriber may miss the events of that time."""
@@ -95,7 +94,7 @@ class Subscriptions:
         """
         # The name of an endpoint is no address: a dot in it separates nothing.
         table = self._book.resolve(QueueAddress(endpoint) if queue is None else queue)
-        if is_nginn(table):
+        if table.layout != NSERVICEBUS:
             raise ConfigurationError(
                 f"{table} is an NGinn queue, to which NServiceBus publishers cannot send; subscribe it at an "
                 "NGinn publisher with: queue-pipeline nginn subscribe"

@@ -10,6 +10,7 @@ from queue_pipeline.orchestration.checks import ERRORS
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment
 from queue_pipeline.orchestration.watch.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
 from queue_pipeline.transport import OutgoingMessage, new_message
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.message_columns import MessageColumns
 from queue_pipeline_tests.support.dagster import pipelines
@@ -70,7 +71,7 @@ def test_what_was_staged_for_a_claim_that_is_no_more_is_swept(backend, queues, i
     keep(LOOK_SECONDS)
     rows = backend.sql(queues, f"SELECT count(*) FROM {queues.book.own('QueueOutbox').qualified}")
     assert [tuple(row) for row in rows] == [(1,)]
-    assert queues.claims.complete(kept, staged=staged, read=None) == 1
+    assert queues.claims.complete(Completion(kept, staged=staged, read=None)) == 1
 
 
 def reported(upkeep):

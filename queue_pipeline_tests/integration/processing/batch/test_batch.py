@@ -15,6 +15,7 @@ from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
 from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.databases.claimed_rows import shift_row_versions
@@ -106,7 +107,7 @@ def test_what_a_failing_transform_leaves_behind_depends_on_the_mode(transport, s
         left[mode] = sum(status.messages for status in transport.claims.list())
         assert transport.peek("billing") == 0
         for status in transport.claims.list():
-            transport.claims.complete(status.held, read=None)
+            transport.claims.complete(Completion(status.held, read=None))
     assert left == {
         "unreliable": 0,
         "receive_only": 2,

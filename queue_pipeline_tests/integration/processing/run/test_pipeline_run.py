@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from queue_pipeline.transport import new_message
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.processing.draining import Worker, declare, drain, fill, meet, numbers
 from queue_pipeline_tests.support.waiting import eventually
@@ -191,7 +192,7 @@ def test_a_claim_that_another_took_is_left_to_it_and_the_run_goes_on(transport, 
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
     assert numbers(transport) == [2, 3]
     assert [claim.owner for claim in transport.claims.list()] == ["another"]
-    transport.claims.complete(adopted[0], read=None)
+    transport.claims.complete(Completion(adopted[0], read=None))
     assert "no longer held" in caplog.text
 
 

@@ -8,6 +8,7 @@ import pytest
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer, Poisoned, poisoned_by
 from queue_pipeline_tests.support.processing.recovering import AT_ONCE, THIS_CODE, bodies, declare, fill, prove, run
@@ -35,7 +36,7 @@ def test_failures_are_counted_where_another_process_finds_them(transport):
     assert (other.failures, other.generation) == (2, 2)
     with pytest.raises(ClaimLostError):
         transport.claims.fail(claim, "too late")
-    transport.claims.complete(other, read=None)
+    transport.claims.complete(Completion(other, read=None))
     transport.failures.clear(address)
     assert (transport.claims.list(), transport.failures.list()) == ([], {})
 

@@ -15,6 +15,7 @@ from queue_pipeline.processing.source import source
 from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
 
@@ -199,7 +200,7 @@ def test_a_commit_that_finds_less_than_was_staged_fails(backend, transport):
     assert [one.messages for one in transport.claims.list()] == [5]
     assert bodies(transport) == []
     # The answer to a commit was lost: abort comes after a completion, and undoes nothing.
-    transport.claims.complete(claim, read=None)
+    transport.claims.complete(Completion(claim, read=None))
     writer.abort([report])
     assert is_idle(backend, transport)
 

@@ -14,7 +14,7 @@ from queue_pipeline.processing.spark.internals.calls import (
     retry_while,
     spark_schema,
 )
-from queue_pipeline.processing.spark.internals.parts import Part, missing_parts
+from queue_pipeline.processing.spark.internals.parts import PrivatePart, missing_parts
 from queue_pipeline.processing.spark.plan_partitioning import is_narrow
 
 
@@ -67,13 +67,13 @@ def test_an_arrow_schema_is_the_same_after_a_way_through_spark(session):
 
 
 def test_without_the_private_way_rows_are_collected_as_anyone_would(session, monkeypatch):
-    monkeypatch.setattr(calls, "CONNECT_ARROW", Part("_nothing", "speed"))
+    monkeypatch.setattr(calls, "CONNECT_ARROW", PrivatePart("_nothing", "speed"))
     assert collected(session.range(3)).to_pylist() == [{"id": 0}, {"id": 1}, {"id": 2}]
     assert missing_parts() == {"_nothing": "speed"}
     parts._missing.clear()
 
 
 def test_without_a_plan_rows_are_taken_to_move(session, monkeypatch):
-    monkeypatch.setattr(calls, "CONNECT_PLAN", Part("_nothing", "speed"))
+    monkeypatch.setattr(calls, "CONNECT_PLAN", PrivatePart("_nothing", "speed"))
     assert not is_narrow(physical_plan(session.range(3)))
     parts._missing.clear()

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import text
 
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
-from queue_pipeline.transport.claims.completion import Completer
+from queue_pipeline.transport.claims.completion import Completer, Completion
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError, QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
@@ -74,7 +74,10 @@ def test_completion_sends_the_results_and_deletes_the_messages_at_once(transport
     transport.install("billing")
     send(transport, 3)
     claim = claims.claim(orders, "me", 10)
-    assert claims.complete(claim, [Operation("billing", new_message(str(n))) for n in range(3)], read=None) == 3
+    assert (
+        claims.complete(Completion(claim, [Operation("billing", new_message(str(n))) for n in range(3)], read=None))
+        == 3
+    )
     assert transport.peek("billing") == 3
     assert transport.peek("orders") == 0
     assert is_empty(transport, backend)
@@ -85,11 +88,13 @@ def test_a_completion_that_fails_changes_nothing(transport, claims, orders):
     claim = claims.claim(orders, "me", 10)
     with pytest.raises(QueueNotFoundError):
         claims.complete(
-            claim, [Operation("orders", new_message("a")), Operation("nowhere", new_message("b"))], read=None
+            Completion(
+                claim, [Operation("orders", new_message("a")), Operation("nowhere", new_message("b"))], read=None
+            )
         )
     assert transport.peek("orders") == 0
     assert numbers(transport, claim) == [0, 1, 2]
-    assert claims.complete(claim, [Operation("orders", new_message("a"))], read=None) == 1
+    assert claims.complete(Completion(claim, [Operation("orders", new_message("a"))], read=None)) == 1
 
 
 def test_the_callers_own_work_commits_with_the_completion(transport, backend, claims, orders):
@@ -102,9 +107,9 @@ def test_the_callers_own_work_commits_with_the_completion(transport, backend, cl
         connection.execute(text(f"INSERT INTO {ledger} (n) VALUES (:n)"), {"n": 5})
 
     with pytest.raises(QueueNotFoundError):
-        claims.complete(claim, [Operation("nowhere", new_message("b"))], work=note, read=None)
+        claims.complete(Completion(claim, [Operation("nowhere", new_message("b"))], work=note, read=None))
     assert backend.sql(transport, f"SELECT count(*) FROM {ledger}")[0][0] == 0
-    claims.complete(claim, work=note, read=None)
+    claims.complete(Completion(claim, work=note, read=None))
     assert [row[0] for row in backend.sql(transport, f"SELECT n FROM {ledger}")] == [5]
 
 
@@ -124,7 +129,7 @@ def test_a_zombie_can_neither_send_nor_renew_nor_release_nor_split(transport, ba
     abandon(transport, backend, zombie)
     heir = claims.claim(orders, "zombie", 4)
     for act in (
-        lambda: claims.complete(zombie, [Operation("orders", new_message("twice"))], read=None),
+        lambda: claims.complete(Completion(zombie, [Operation("orders", new_message("twice"))], read=None)),
         lambda: claims.renew(zombie),
         lambda: claims.release(zombie),
         lambda: claims.split(zombie, 2),
@@ -136,7 +141,7 @@ def test_a_zombie_can_neither_send_nor_renew_nor_release_nor_split(transport, ba
     assert transport.peek("orders") == 0
     assert transport.peek("error") == 0
     assert numbers(transport, heir) == [0, 1, 2, 3]
-    assert claims.complete(heir, read=None) == 0
+    assert claims.complete(Completion(heir, read=None)) == 0
 
 
 def test_renewing_keeps_a_claim(transport, backend, claims, orders):
@@ -174,7 +179,7 @@ def test_a_larger_claim_is_taken_over_in_parts_that_fit(transport, backend, clai
     while claim := claims.claim(orders, "you", 4):
         assert claim.messages <= 4
         seen += numbers(transport, claim)
-        claims.complete(claim, read=None)
+        claims.complete(Completion(claim, read=None))
     assert seen == list(range(10))
     assert is_empty(transport, backend)
 
@@ -197,7 +202,7 @@ def test_a_split_claim_goes_on_as_two(transport, backend, claims, orders):
     assert numbers(transport, first) == [0, 1]
     assert numbers(transport, second) == [2, 3, 4]
     assert sorted(status.messages for status in claims.list(orders)) == [2, 3]
-    claims.complete(second, read=None)
+    claims.complete(Completion(second, read=None))
     claims.release(first)
     assert numbers(transport, claims.claim(orders, "you", 10)) == [0, 1]
 
@@ -288,7 +293,7 @@ def test_a_commit_whose_answer_was_lost_is_looked_up_not_repeated(transport, cla
             raise CommitUnknownError("the answer was lost")
 
     monkeypatch.setattr(Database, "_commit", commit)
-    assert claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
+    assert claims.complete(Completion(claim, [Operation("billing", new_message("once"))], read=None)) == 1
     assert lost and transport.peek("billing") == 1
 
 
@@ -312,7 +317,7 @@ def test_a_commit_that_is_done_after_the_claim_was_looked_up_is_no_lost_claim(tr
 
     monkeypatch.setattr(Database, "_commit", commit)
     monkeypatch.setattr(Completer, "_is_ended", look)
-    assert claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
+    assert claims.complete(Completion(claim, [Operation("billing", new_message("once"))], read=None)) == 1
     assert len(looks) == 2 and transport.peek("billing") == 1
 
 
@@ -331,7 +336,7 @@ def test_a_commit_that_never_arrived_is_done_again(transport, claims, orders, mo
         genuine(database, connection)
 
     monkeypatch.setattr(Database, "_commit", commit)
-    assert claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
+    assert claims.complete(Completion(claim, [Operation("billing", new_message("once"))], read=None)) == 1
     assert lost and transport.peek("billing") == 1
 
 
@@ -345,8 +350,8 @@ def test_a_claim_whose_commits_never_arrive_is_not_reported_as_lost(transport, c
 
     with monkeypatch.context() as patch, pytest.raises(CommitUnknownError):
         patch.setattr(Database, "_commit", commit)
-        claims.complete(claim, read=None)
-    claims.complete(claim, read=None)
+        claims.complete(Completion(claim, read=None))
+    claims.complete(Completion(claim, read=None))
     assert claims.list() == []
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, QueueNotFoundError, TableNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
@@ -52,7 +53,7 @@ def test_a_released_claim_is_adopted_whoever_held_it(transport, claims, orders):
     claims.release(claim)
     adopted = claims.adopt(replace(claim, owner="somebody", generation=99), "run 2")
     assert (adopted.claim_id, adopted.owner, adopted.generation) == (claim.claim_id, "run 2", 2)
-    assert claims.complete(adopted, read=None) == 0
+    assert claims.complete(Completion(adopted, read=None)) == 0
 
 
 def test_a_claim_whose_lease_is_over_is_adopted_whoever_held_it(transport, claims, orders):
@@ -80,7 +81,7 @@ def test_what_somebody_else_holds_or_has_completed_is_not_adopted(transport, cla
     assert claims.adopt(replace(claim, generation=2), "run 3") is None, "another owner at the same generation"
     assert claims.adopt(replace(heir, generation=1), "run 3") is None, "the owner at another generation"
     assert claims.list(orders)[0].owner == "run 2"
-    claims.complete(heir, read=None)
+    claims.complete(Completion(heir, read=None))
     assert claims.adopt(heir, "run 3") is None
     assert claims.list() == []
 
@@ -90,14 +91,14 @@ def test_a_zombie_loses_what_was_adopted_even_under_its_own_name(transport, clai
     zombie = claims.claim(orders, "run", 2)
     heir = claims.adopt(zombie, "run")
     for act in (
-        lambda: claims.complete(zombie, [Operation("orders", new_message("twice"))], read=None),
+        lambda: claims.complete(Completion(zombie, [Operation("orders", new_message("twice"))], read=None)),
         lambda: claims.renew(zombie),
         lambda: claims.release(zombie),
     ):
         with pytest.raises(ClaimLostError, match="no longer held"):
             act()
     assert transport.peek("orders") == 0
-    assert claims.complete(heir, [Operation("orders", new_message("once"))], read=None) == 1
+    assert claims.complete(Completion(heir, [Operation("orders", new_message("once"))], read=None)) == 1
 
 
 def test_of_many_adopters_one_wins(transport, claims, orders):
@@ -108,7 +109,7 @@ def test_of_many_adopters_one_wins(transport, claims, orders):
             found = list(threads.map(lambda n, claim=claim: claims.adopt(claim, f"heir {n}"), range(4)))
         (winner,) = [each for each in found if each is not None]
         assert winner.generation == 2
-        claims.complete(winner, read=None)
+        claims.complete(Completion(winner, read=None))
 
 
 def test_adoption_and_completion_do_not_both_succeed(transport, claims, orders):
@@ -121,7 +122,7 @@ def test_adoption_and_completion_do_not_both_succeed(transport, claims, orders):
 
         def complete(claim=claim):
             try:
-                return claims.complete(claim, [Operation("billing", new_message("x"))], read=None)
+                return claims.complete(Completion(claim, [Operation("billing", new_message("x"))], read=None))
             except ClaimLostError:
                 return 0
 
@@ -130,7 +131,7 @@ def test_adoption_and_completion_do_not_both_succeed(transport, claims, orders):
             assert (done.result() == 1) is (adopted.result() is None)
         sent += done.result()
         if adopted.result():
-            sent += claims.complete(adopted.result(), [Operation("billing", new_message("x"))], read=None)
+            sent += claims.complete(Completion(adopted.result(), [Operation("billing", new_message("x"))], read=None))
     assert sent == transport.peek("billing") == 10
 
 
@@ -168,8 +169,8 @@ def test_an_owner_is_released_everywhere_and_others_are_left_alone(transport, cl
     assert claims.release_owner("run 1") == []
     assert {status.claim_id for status in claims.list() if status.owner is None} == {c.claim_id for c in mine}
     with pytest.raises(ClaimLostError):
-        claims.complete(mine[0], read=None)
-    assert claims.complete(other, read=None) == 0
+        claims.complete(Completion(mine[0], read=None))
+    assert claims.complete(Completion(other, read=None)) == 0
     assert claims.adopt(released[0], "run 3").generation == 2
 
 
@@ -186,7 +187,7 @@ def test_an_owner_is_released_while_another_completes(transport, claims, orders,
             (released,) = thread.submit(claims.release_owner, "run 2").result(timeout=20)
         assert released == failed
 
-    claims.complete(completing, work=meanwhile, read=None)
+    claims.complete(Completion(completing, work=meanwhile, read=None))
 
 
 # --- waiting -----------------------------------------------------------------------------------------------
@@ -225,4 +226,4 @@ def test_a_look_at_what_waits_does_not_wait_for_a_completion(transport, claims, 
         with ThreadPoolExecutor(1) as thread:
             assert thread.submit(claims.waiting).result(timeout=20) == {}
 
-    claims.complete(again, work=meanwhile, read=None)
+    claims.complete(Completion(again, work=meanwhile, read=None))

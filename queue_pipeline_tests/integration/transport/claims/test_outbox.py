@@ -6,6 +6,7 @@ import pytest
 
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, StagedLostError
 from queue_pipeline.transport.message_columns import MessageColumns
@@ -49,7 +50,7 @@ def test_what_tasks_staged_arrives_with_the_completion_in_their_order(backend, t
     second = transport.outbox.stage(claim, "job.1.2", [results(5, 5)])
     assert [(group.destination, group.messages) for group in first] == [("billing", 5), ("shipping", 2)]
     assert (bodies(transport), bodies(transport, "shipping")) == ([], [])
-    assert transport.claims.complete(claim, staged=[*first, *second], read=None) == 12
+    assert transport.claims.complete(Completion(claim, staged=[*first, *second], read=None)) == 12
     assert (bodies(transport), bodies(transport, "shipping")) == (list(range(10)), [50, 51])
     assert {shown.headers["note"] for shown in transport.show("billing", 100)} == {"Grüße"}
     assert (staged(backend, transport), transport.claims.list(), transport.peek("orders")) == (0, [], 0)
@@ -58,7 +59,7 @@ def test_what_tasks_staged_arrives_with_the_completion_in_their_order(backend, t
 def test_an_attempt_that_nobody_reported_leaves_nothing(backend, transport, claim):
     transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     again = transport.outbox.stage(claim, "job.0.7", [results(0, 5)])
-    transport.claims.complete(claim, staged=again, read=None)
+    transport.claims.complete(Completion(claim, staged=again, read=None))
     assert bodies(transport) == list(range(5))
     assert staged(backend, transport) == 0
 
@@ -69,12 +70,12 @@ def test_a_claim_is_not_completed_with_less_than_was_reported(backend, transport
     one_body = {"sqlite": "Body = CAST('3' AS BLOB)", "postgresql": "body = '3'::bytea", "sqlserver": "Body = 0x33"}
     backend.sql(transport, f"DELETE FROM {outbox} WHERE {one_body[backend.name]}")
     with pytest.raises(StagedLostError, match="1 of 5 messages for billing"):
-        transport.claims.complete(claim, staged=groups, read=None)
+        transport.claims.complete(Completion(claim, staged=groups, read=None))
     assert (bodies(transport), bodies(transport, "shipping")) == ([], [])
     assert [one.messages for one in transport.claims.list()] == [10]
     backend.sql(transport, f"DELETE FROM {outbox}")
     with pytest.raises(StagedLostError, match="nothing was sent, and the claim is processed again"):
-        transport.claims.complete(claim, staged=groups, read=None)
+        transport.claims.complete(Completion(claim, staged=groups, read=None))
     assert transport.claim_reader.parts(claim)[0].messages == 10
 
 
@@ -83,7 +84,7 @@ def test_a_task_that_outlived_its_claim_stages_nothing(backend, transport, claim
     with pytest.raises(ClaimLostError):
         transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     assert staged(backend, transport) == 0
-    transport.claims.complete(taken, read=None)
+    transport.claims.complete(Completion(taken, read=None))
     with pytest.raises(ClaimLostError):
         transport.outbox.stage(taken, "job.0.1", [results(0, 5)])
     assert staged(backend, transport) == 0
@@ -95,7 +96,7 @@ def test_what_a_zombie_staged_is_not_sent_by_whoever_took_over(backend, transpor
     groups = transport.outbox.stage(taken, "job.0.2", [results(0, 5)])
     # The zombie may give up, too late, and must not drop what its successor staged.
     assert transport.outbox.abandon(claim) == 0
-    transport.claims.complete(taken, staged=groups, read=None)
+    transport.claims.complete(Completion(taken, staged=groups, read=None))
     assert bodies(transport) == list(range(5))
     assert staged(backend, transport) == 0
 
@@ -105,8 +106,10 @@ def test_giving_up_drops_what_was_staged_and_is_harmless_after_the_completion(ba
     assert transport.outbox.abandon(claim) == 5
     assert staged(backend, transport) == 0
     with pytest.raises(StagedLostError):
-        transport.claims.complete(claim, staged=groups, read=None)
-    transport.claims.complete(claim, staged=transport.outbox.stage(claim, "job.0.2", [results(0, 5)]), read=None)
+        transport.claims.complete(Completion(claim, staged=groups, read=None))
+    transport.claims.complete(
+        Completion(claim, staged=transport.outbox.stage(claim, "job.0.2", [results(0, 5)]), read=None)
+    )
     assert transport.outbox.abandon(claim) == 0
     assert bodies(transport) == list(range(5))
 
@@ -114,7 +117,7 @@ def test_giving_up_drops_what_was_staged_and_is_harmless_after_the_completion(ba
 def test_times_to_live_and_delays_count_from_the_completion(transport, claim):
     ready = [results(0, 1, milliseconds=3_600_000), results(1, 1, milliseconds=86_400_000 + 1, delayed=True)]
     groups = transport.outbox.stage(claim, "job.0.1", ready)
-    transport.claims.complete(claim, staged=groups, read=None)
+    transport.claims.complete(Completion(claim, staged=groups, read=None))
     assert bodies(transport) == [0]
     (status,) = transport.status("billing")
     assert status.expired == 0
@@ -126,7 +129,7 @@ def test_a_queue_that_is_missing_is_named_and_nothing_is_lost(transport, claim):
     # SQL Server is asked for the columns of the table while staging, the others find out at the completion.
     with pytest.raises(QueueNotFoundError, match="nowhere"):
         transport.claims.complete(
-            claim, staged=transport.outbox.stage(claim, "job.0.1", [results(0, 2, "nowhere")]), read=None
+            Completion(claim, staged=transport.outbox.stage(claim, "job.0.1", [results(0, 2, "nowhere")]), read=None)
         )
     assert [one.messages for one in transport.claims.list()] == [10]
 
@@ -138,7 +141,7 @@ def test_what_belongs_to_no_claim_is_swept(backend, transport, claim):
     backend.sql(transport, f"UPDATE {outbox} SET {column} = '00000000-0000-4000-8000-00000000dead'")
     other = transport.outbox.stage(claim, "job.0.2", [results(0, 3)])
     assert transport.outbox.sweep() == 5
-    transport.claims.complete(claim, staged=other, read=None)
+    transport.claims.complete(Completion(claim, staged=other, read=None))
     assert bodies(transport) == [0, 1, 2]
 
 
@@ -161,7 +164,7 @@ def test_a_completion_waits_for_a_task_that_is_staging_and_drops_what_it_left(
     assert holding.wait(20)
     done = []
     completing = threading.Thread(
-        target=lambda: done.append(transport.claims.complete(claim, staged=groups, read=None))
+        target=lambda: done.append(transport.claims.complete(Completion(claim, staged=groups, read=None)))
     )
     completing.start()
     completing.join(0.3)
@@ -182,7 +185,7 @@ def test_a_crash_of_the_database_empties_the_outbox_and_completes_nothing():
         groups = transport.outbox.stage(claim, "job.0.1", [results(0, 10)])
         cluster.restart("immediate")
         with pytest.raises(StagedLostError, match="10 of 10 messages for billing"):
-            transport.claims.complete(claim, staged=groups, read=None)
+            transport.claims.complete(Completion(claim, staged=groups, read=None))
         groups = transport.outbox.stage(claim, "job.0.2", [results(0, 10)])
-        assert transport.claims.complete(claim, staged=groups, read=None) == 10
+        assert transport.claims.complete(Completion(claim, staged=groups, read=None)) == 10
         assert bodies(transport) == list(range(10))

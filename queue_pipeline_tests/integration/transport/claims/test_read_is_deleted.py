@@ -4,6 +4,7 @@ import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage, RowsRead, TransactionMode, new_message
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import ClaimLostError, RowsDifferError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline_tests.support.databases.claimed_rows import (
@@ -39,7 +40,7 @@ def test_a_claim_that_holds_other_messages_than_were_read_is_not_completed(backe
     held = row_versions(backend, transport, claim)
     results = [Operation("orders", new_message(message.body)) for message in good]
     with pytest.raises(RowsDifferError) as raised:
-        transport.claims.complete(claim, results, read=read)
+        transport.claims.complete(Completion(claim, results, read=read))
     message = str(raised.value)
     assert str(read) in message and str(RowsRead.of(held)) in message, "both are named"
     assert claim.claim_id in message and "orders" in message and "queue-pipeline claims return" in message
@@ -66,7 +67,7 @@ def test_reading_a_claim_that_another_has_completed_tells_that_it_was_lost(trans
     claim = transport.claim("orders", "me", 3)
     transport.claims.release(claim)
     other = transport.claim("orders", "other", 3)
-    transport.claims.complete(other, read=transport.claims.messages(other).read)
+    transport.claims.complete(Completion(other, read=transport.claims.messages(other).read))
     for read in (transport.claims.messages, lambda one: read_arrow(transport, one)):
         with pytest.raises(ClaimLostError, match="no longer held by me"):
             read(claim)
@@ -88,10 +89,10 @@ def test_dead_letters_are_part_of_what_was_read(backend, transport):
     dead = good[1].row_version
     with pytest.raises(RowsDifferError):
         transport.claims.complete(
-            claim, dead_letters=[dead], read=RowsRead.of(m.row_version for m in good if m.row_version != dead)
+            Completion(claim, unreadable=[dead], read=RowsRead.of(m.row_version for m in good if m.row_version != dead))
         )
     assert transport.peek("error") == 0
-    transport.claims.complete(claim, dead_letters=[dead], read=read)
+    transport.claims.complete(Completion(claim, unreadable=[dead], read=read))
     assert (bodies(transport, "error"), transport.claims.list()) == ([1], [])
 
 
@@ -111,7 +112,7 @@ def test_messages_with_negative_row_versions_are_claimed_read_split_and_complete
     left = transport.claims.dead_letter(rest, [2 - 2**31])
     assert left.messages == 2
     for part in (first, left, apart):
-        transport.claims.complete(part, read=transport.claims.messages(part).read)
+        transport.claims.complete(Completion(part, read=transport.claims.messages(part).read))
     assert (transport.claims.list(), transport.peek("orders")) == ([], 0)
     assert bodies(transport, "error") == [2]
 
@@ -121,7 +122,7 @@ def test_a_claim_on_both_sides_of_zero_is_one_claim(backend, transport):
     shift_row_versions(backend, transport, "orders", -3)
     claim = transport.claim("orders", "me", 5)
     assert (claim.messages, claim.first_row_version) == (5, -2)
-    transport.claims.complete(claim, read=read_arrow(transport, claim))
+    transport.claims.complete(Completion(claim, read=read_arrow(transport, claim)))
     assert transport.claims.list() == []
 
 

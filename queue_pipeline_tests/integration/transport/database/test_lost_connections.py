@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from queue_pipeline.transport import Operation, QueueTransport, new_message
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
@@ -148,7 +149,7 @@ def test_a_commit_that_is_cut_off_completes_a_claim_once(postgresql, postgres, m
         genuine(self, connection)
 
     monkeypatch.setattr(Database, "_commit", commit)
-    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
+    assert transport.claims.complete(Completion(claim, [Operation("billing", new_message("once"))], read=None)) == 1
     assert killed and transport.peek("billing") == 1
 
 
@@ -166,7 +167,7 @@ def test_a_commit_whose_answer_is_lost_completes_a_claim_once(backend, transport
             raise transport.database.engine.dialect.dbapi.OperationalError("08S01", "the connection is lost")
 
     monkeypatch.setattr(transport.database.engine.dialect, "do_commit", commit)
-    assert transport.claims.complete(claim, [Operation("billing", new_message("once"))], read=None) == 1
+    assert transport.claims.complete(Completion(claim, [Operation("billing", new_message("once"))], read=None)) == 1
     assert lost and transport.peek("billing") == 1
 
 
@@ -194,4 +195,4 @@ def test_the_database_going_away_and_coming_back_is_noticed(driver):
         cluster.start()
         assert transport.peek("orders") == 1
         cluster.restart()
-        assert transport.claims.complete(claim, read=None) == 0, "no error: the idle connection is replaced"
+        assert transport.claims.complete(Completion(claim, read=None)) == 0, "no error: the idle connection is replaced"

@@ -12,6 +12,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 
 from queue_pipeline.transport import Operation, QueueTransport, new_message
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.odbc_drivers import packaged_sqlserver_driver
 from queue_pipeline.transport.errors import CommitUnknownError, DatabaseUnavailableError, LockTimeoutError
 from queue_pipeline_tests.support.databases.backends import PYODBC
@@ -60,7 +61,7 @@ def claimed(transport, count=3):
 def test_a_claim_whose_commit_was_made_but_not_answered_is_completed_once(impatient, partition):
     claim = claimed(impatient)
     partition.cut_at(COMMIT, delivered=True)
-    assert impatient.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None) == 1
+    assert impatient.claims.complete(Completion(claim, [Operation("billing", new_message("{}"))], read=None)) == 1
     assert partition.cut.is_set()
     assert (impatient.peek("billing"), impatient.peek("orders"), impatient.claims.list()) == (1, 0, [])
 
@@ -70,7 +71,7 @@ def test_a_claim_whose_commit_never_arrived_is_completed_once_and_does_not_wait_
 ):
     claim = claimed(impatient)
     partition.cut_at(COMMIT, delivered=False)
-    assert impatient.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None) == 1
+    assert impatient.claims.complete(Completion(claim, [Operation("billing", new_message("{}"))], read=None)) == 1
     assert partition.cut.is_set()
     assert (impatient.peek("billing"), impatient.peek("orders"), impatient.claims.list()) == (1, 0, [])
 
@@ -257,7 +258,10 @@ def test_the_results_of_a_claim_wait_longer_for_a_lock(postgresql, postgres):
             if len(tries) == 2:
                 lock.close()
 
-        assert transport.claims.complete(claim, [Operation("billing", new_message("{}"))], work, read=None) == 1
+        assert (
+            transport.claims.complete(Completion(claim, [Operation("billing", new_message("{}"))], work, read=None))
+            == 1
+        )
         assert (len(tries), transport.peek("billing"), transport.claims.list()) == (2, 1, [])
 
 
@@ -269,9 +273,9 @@ def test_results_that_cannot_be_written_for_a_lock_stay_a_claim(postgresql, post
         with postgresql.transport().transaction() as other:
             other.exec_driver_sql(f"LOCK TABLE {transport.resolve('billing').qualified} IN ACCESS EXCLUSIVE MODE")
             with pytest.raises(LockTimeoutError, match="billing"):
-                transport.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None)
+                transport.claims.complete(Completion(claim, [Operation("billing", new_message("{}"))], read=None))
         assert [status.claim_id for status in transport.claims.list()] == [claim.claim_id]
-        assert transport.claims.complete(claim, [Operation("billing", new_message("{}"))], read=None) == 1
+        assert transport.claims.complete(Completion(claim, [Operation("billing", new_message("{}"))], read=None)) == 1
 
 
 # --- SQL Server's drivers, without a server ----------------------------------------------------------------

@@ -8,7 +8,7 @@ from queue_pipeline.transport import InstallOptions, new_message
 from queue_pipeline.transport import transport as transport_module
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
-from queue_pipeline.transport.index_audit.audit import IndexAuditor, Severity
+from queue_pipeline.transport.index_audit.audit import Severity, indexes_to_warn_of
 from queue_pipeline_tests.support.databases.index_audit import codes, drop, fix
 
 pytestmark = pytest.mark.both_drivers
@@ -83,8 +83,7 @@ def test_names_that_need_quoting_are_audited_and_fixed(backend):
 def test_a_missing_queue_is_an_error_of_the_audit_and_none_of_the_check(transport, caplog):
     with pytest.raises(QueueNotFoundError):
         transport.audit_indexes("nowhere")
-    auditor = IndexAuditor(transport.database, transport.book)
-    assert auditor.missing_indexes(transport.resolve("nowhere")) == []
+    assert indexes_to_warn_of(transport.layouts, transport.resolve("nowhere")) == []
     assert caplog.records == []
 
 

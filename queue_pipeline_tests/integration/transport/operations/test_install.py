@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.transport import InstallOptions, Operation, QueueTransport, new_message
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import AccessDeniedError, AddressError, ConfigurationError, QueuePipelineError
 from queue_pipeline.transport.operations.install import script, steps
@@ -110,7 +111,7 @@ def test_an_account_that_can_only_read_and_write_can_do_everything_else(postgres
         first, second = runtime.claims.split(claim, 2)
         runtime.claims.renew(first)
         assert sum(batch.num_rows for batch in runtime.claim_reader.read(first)) == 2
-        assert runtime.claims.complete(first, [Operation("billing", new_message("result"))], read=None) == 1
+        assert runtime.claims.complete(Completion(first, [Operation("billing", new_message("result"))], read=None)) == 1
         adopted = runtime.claims.adopt(second, "you")
         assert runtime.claims.release_owner("you") == [adopted]
         assert runtime.claims.waiting() == {runtime.resolve("orders").canonical: 3}

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage, TableRows, new_message
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import (
     ConfigurationError,
     DatabaseError,
@@ -244,9 +245,11 @@ def test_rows_are_there_exactly_if_the_claim_was_completed(transport, backend, t
         assert tables.write(transaction, rows) == 1
 
     with pytest.raises(QueueNotFoundError):
-        transport.claims.complete(claim, [Operation("nowhere", new_message("x"))], work=work, read=None)
+        transport.claims.complete(Completion(claim, [Operation("nowhere", new_message("x"))], work=work, read=None))
     assert read(transport, backend, ("name",), order="1") == []
-    assert transport.claims.complete(claim, [Operation("orders", new_message("x"))], work=work, read=None) == 1
+    assert (
+        transport.claims.complete(Completion(claim, [Operation("orders", new_message("x"))], work=work, read=None)) == 1
+    )
     assert read(transport, backend, ("name", "day", "total")) == [("a", 1, 5)]
 
 
@@ -258,7 +261,7 @@ def test_completions_of_four_workers_add_up_exactly(backend, transport, totals):
         while claim := transport.claim("orders", f"worker {worker}", 2):
             rows = merge([("all", 1, claim.messages), (f"worker {worker}", 1, claim.messages)])
             transport.claims.complete(
-                claim, work=lambda own, rows=rows: transport.user_tables.write(own, rows), read=None
+                Completion(claim, work=lambda own, rows=rows: transport.user_tables.write(own, rows), read=None)
             )
             done += claim.messages
         return done

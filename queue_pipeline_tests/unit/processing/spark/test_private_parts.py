@@ -11,7 +11,13 @@ from pyspark.sql import SparkSession
 
 import queue_pipeline
 from queue_pipeline.processing.spark.internals import parts, patches
-from queue_pipeline.processing.spark.internals.parts import KNOWN_VERSIONS, PARTS, Part, check_version, missing_parts
+from queue_pipeline.processing.spark.internals.parts import (
+    KNOWN_VERSIONS,
+    PARTS,
+    PrivatePart,
+    check_version,
+    missing_parts,
+)
 
 PACKAGE = Path(queue_pipeline.__file__).parent
 PRIVATE = re.compile(
@@ -51,7 +57,9 @@ def test_no_other_module_touches_a_private_part():
     assert found == []
 
 
-@pytest.mark.parametrize("part", [Part("pyspark.sql:nothing", "speed"), Part("pyspark.nowhere:Nothing", "speed")])
+@pytest.mark.parametrize(
+    "part", [PrivatePart("pyspark.sql:nothing", "speed"), PrivatePart("pyspark.nowhere:Nothing", "speed")]
+)
 def test_a_missing_part_is_reported_once_with_what_is_lost(part, caplog):
     with caplog.at_level(logging.WARNING):
         assert [part.find(), part.find()] == [None, None]
@@ -63,7 +71,7 @@ def test_a_missing_part_is_reported_once_with_what_is_lost(part, caplog):
 
 def test_an_attribute_that_an_object_lacks_is_reported(caplog):
     with caplog.at_level(logging.WARNING):
-        assert Part("_client.address", "speed").find(object()) is None
+        assert PrivatePart("_client.address", "speed").find(object()) is None
     assert missing_parts() == {"_client.address": "speed"}
 
 
@@ -83,7 +91,7 @@ def test_a_known_release_is_not_reported(version):
 
 
 def test_without_the_names_of_lambda_variables_a_transform_works_as_usual(monkeypatch, caplog):
-    monkeypatch.setattr(patches, "LAMBDAS", Part("pyspark.sql.connect.expressions:Nothing.fresh_name", "slow"))
+    monkeypatch.setattr(patches, "LAMBDAS", PrivatePart("pyspark.sql.connect.expressions:Nothing.fresh_name", "slow"))
     with caplog.at_level(logging.WARNING), patches.stable_names():
         pass
     assert [record.message.endswith(": slow") for record in caplog.records] == [True]

@@ -66,6 +66,8 @@ NAME_BRACES = {
     "row_version_index",
     "schema",
     "sequence",
+    "id_sequence",
+    "row_version_sequence",
 }
 # Columns that some tables of SQL Server have and some have not, its catalog, and the order of an NGinn queue.
 OPTIONAL_BRACES = {"all_columns", "columns", "correlation_id", "reply_to_address", "sys"}

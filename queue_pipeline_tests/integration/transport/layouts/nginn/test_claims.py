@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from queue_pipeline.transport import Operation
+from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, body_of, number_of, placed
 
 
@@ -83,7 +83,7 @@ def test_messages_in_work_are_invisible_to_everybody_else(bus):
 def test_completion_sends_the_results_and_keeps_the_messages_as_processed_ones(bus, claims):
     bus.send(3)
     claim = bus.transport.claim(ORDERS, "me", 10)
-    assert claims.complete(claim, [Operation(BILLING, placed(n)) for n in range(3)], read=None) == 3
+    assert claims.complete(Completion(claim, [Operation(BILLING, placed(n)) for n in range(3)], read=None)) == 3
     assert bus.subqueues() == "XXX"
     assert bus.subqueues(BILLING) == "III"
     assert (bus.claimed(), claims.list()) == ([], [])
@@ -94,17 +94,17 @@ def test_a_completion_whose_own_work_fails_changes_nothing(bus, claims):
     claim = bus.transport.claim(ORDERS, "me", 10)
     before = bus.rows()
     with pytest.raises(ZeroDivisionError):
-        claims.complete(claim, [Operation(BILLING, placed(1))], work=lambda _: 1 / 0, read=None)
+        claims.complete(Completion(claim, [Operation(BILLING, placed(1))], work=lambda _: 1 / 0, read=None))
     assert bus.rows() == before
     assert bus.rows(BILLING) == []
-    claims.complete(claim, read=None)
+    claims.complete(Completion(claim, read=None))
     assert bus.subqueues() == "X"
 
 
 def test_some_messages_of_a_claim_can_fail_while_the_others_are_processed(bus, claims):
     bus.send(3)
     claim = bus.transport.claim(ORDERS, "me", 10)
-    claims.complete(claim, marks=[FailedRow(1, "later", 60_000), FailedRow(3, "never")], read=None)
+    claims.complete(Completion(claim, failed=[FailedRow(1, "later", 60_000), FailedRow(3, "never")], read=None))
     assert bus.subqueues() == "RXF"
     assert [row["error_info"] for row in bus.rows()] == ["later", None, "never"]
     assert bus.claimed() == []
@@ -115,7 +115,7 @@ def test_renewing_moves_the_retry_time_of_every_message(bus, claims):
     claim = bus.transport.claim(ORDERS, "me", 10, lease_seconds=10)
     claims.renew(claim, 1000)
     assert [seconds_left(bus, row) for row in (0, 1)] == pytest.approx([1000, 1000], abs=5)
-    claims.complete(claim, read=None)
+    claims.complete(Completion(claim, read=None))
     assert bus.subqueues() == "XX"
 
 
@@ -126,7 +126,7 @@ def test_renewing_does_not_take_back_what_a_peer_has_taken(bus, claims):
     claims.renew(claim, 1000)
     assert bus.subqueues() == "XI"
     with pytest.raises(ClaimLostError):
-        claims.complete(claim, read=None)
+        claims.complete(Completion(claim, read=None))
 
 
 def test_only_the_holder_can_renew(bus, claims):
@@ -144,7 +144,7 @@ def test_completing_after_a_peer_took_one_message_sends_nothing(bus, claims):
     taken_by_a_peer(bus, 2)
     before = bus.rows()
     with pytest.raises(ClaimLostError):
-        claims.complete(claim, [Operation(BILLING, placed(1))], read=None)
+        claims.complete(Completion(claim, [Operation(BILLING, placed(1))], read=None))
     assert bus.rows(BILLING) == []
     assert bus.rows() == before
 
@@ -155,7 +155,7 @@ def test_marking_a_message_that_a_peer_took_changes_nothing(bus, claims):
     taken_by_a_peer(bus, 2)
     before = bus.rows()
     with pytest.raises(ClaimLostError):
-        claims.complete(claim, marks=[FailedRow(2, "never")], read=None)
+        claims.complete(Completion(claim, failed=[FailedRow(2, "never")], read=None))
     assert bus.rows() == before
 
 
@@ -167,8 +167,8 @@ def test_a_message_that_a_peer_returned_and_another_claim_took_is_not_the_first_
     claims.adopt(first, "ignored")  # its row is gone from the claim, which ends
     second = bus.transport.claim(ORDERS, "other", 10)
     with pytest.raises(ClaimLostError):
-        claims.complete(first, [Operation(BILLING, placed(1))], read=None)
-    claims.complete(second, read=None)
+        claims.complete(Completion(first, [Operation(BILLING, placed(1))], read=None))
+    claims.complete(Completion(second, read=None))
     assert (bus.subqueues(), bus.rows(BILLING)) == ("X", [])
 
 
@@ -181,8 +181,8 @@ def test_an_expired_claim_is_taken_over_at_the_next_attempt(bus, claims):
     assert numbers(bus, second) == [0, 1]
     assert seconds_left(bus) == pytest.approx(500, abs=5)
     with pytest.raises(ClaimLostError):
-        claims.complete(first, [Operation(BILLING, placed(1))], read=None)
-    claims.complete(second, read=None)
+        claims.complete(Completion(first, [Operation(BILLING, placed(1))], read=None))
+    claims.complete(Completion(second, read=None))
     assert (bus.subqueues(), bus.rows(BILLING)) == ("XX", [])
 
 
@@ -193,7 +193,7 @@ def test_an_expired_claim_that_is_too_large_is_taken_over_in_parts(bus, claims):
     taken = [bus.transport.claim(ORDERS, "other", 2) for _ in range(3)]
     assert [numbers(bus, claim) for claim in taken] == [[0, 1], [2, 3], [4]]
     for claim in reversed(taken):
-        claims.complete(claim, read=None)
+        claims.complete(Completion(claim, read=None))
     assert bus.subqueues() == "XXXXX"
 
 
@@ -214,7 +214,7 @@ def test_an_adopted_claim_forgets_what_is_no_longer_its_own(bus, claims):
     bus.execute(f"UPDATE {bus.table(ORDERS)} SET subqueue = 'X' WHERE id = 1")
     adopted = claims.adopt(claim, "heir")
     assert (adopted.messages, adopted.generation, numbers(bus, adopted)) == (1, 2, [1])
-    claims.complete(adopted, read=None)
+    claims.complete(Completion(adopted, read=None))
     assert bus.subqueues() == "XX"
 
 
@@ -265,7 +265,7 @@ def test_a_split_claim_goes_on_in_two(bus, claims):
     bus.send(5)
     first, second = claims.split(bus.transport.claim(ORDERS, "me", 10), 2)
     assert (numbers(bus, first), numbers(bus, second)) == ([0, 1], [2, 3, 4])
-    claims.complete(second, read=None)
+    claims.complete(Completion(second, read=None))
     assert bus.subqueues() == "RRXXX"
     claims.give_back(first)
     assert bus.subqueues() == "IIXXX"
@@ -275,7 +275,7 @@ def test_messages_can_be_separated_from_their_claim(bus, claims):
     bus.send(5)
     rest, apart = claims.separate(bus.transport.claim(ORDERS, "me", 10), [(2, 2), (4, 5)])
     assert (numbers(bus, rest), numbers(bus, apart)) == ([0, 2], [1, 3, 4])
-    claims.complete(apart, read=None)
+    claims.complete(Completion(apart, read=None))
     assert bus.subqueues() == "RXRXX"
 
 
@@ -319,7 +319,7 @@ def test_a_claim_of_many_messages_is_completed_whole(bus, claims):
     claim = bus.transport.claim(ORDERS, "me", 10_000)
     assert claim.messages == 2_500
     claims.renew(claim)
-    claims.complete(claim, read=None)
+    claims.complete(Completion(claim, read=None))
     assert set(bus.subqueues()) == {"X"}
 
 
@@ -332,7 +332,7 @@ def test_competing_processes_never_share_a_message(bus):
         while (claim := own.transport.claim(ORDERS, f"{threading.get_ident()}", 7)) is not None:
             with lock:
                 found.extend(numbers(own, claim))
-            own.transport.claims.complete(claim, read=None)
+            own.transport.claims.complete(Completion(claim, read=None))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:

@@ -6,6 +6,7 @@ import pytest
 
 from queue_pipeline.transport import InstallOptions, QueueTransport
 from queue_pipeline.transport import transport as transport_module
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialects import DIALECTS
 from queue_pipeline.transport.errors import AccessDeniedError, ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.operations.install import script, steps
@@ -177,7 +178,7 @@ def test_the_script_of_sqlite_makes_a_queue_that_works(sqlite):
     connection.close()
     bus = Bus(sqlite, sqlite.transport(nginn=settings()))
     bus.send(1)
-    bus.transport.claims.complete(bus.transport.claim(ORDERS, "me", 1), read=None)
+    bus.transport.claims.complete(Completion(bus.transport.claim(ORDERS, "me", 1), read=None))
     assert bus.subqueues() == "X"
 
 
@@ -238,7 +239,7 @@ def test_an_account_that_can_only_read_and_write_can_do_everything_else(postgres
             assert len(batch) == 2
         first, second = runtime.claims.split(runtime.claim(ORDERS, "me", 10), 2)
         runtime.claims.renew(first)
-        runtime.claims.complete(first, read=None)
+        runtime.claims.complete(Completion(first, read=None))
         runtime.claims.give_back(second)
         assert runtime.delayed.move_due(queue) == 0
         assert runtime.purge(ORDERS) == 0

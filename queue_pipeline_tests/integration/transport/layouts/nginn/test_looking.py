@@ -4,6 +4,7 @@ import pytest
 
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.queue import NGinnFigures, require_nginn
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, SENDER, body_of, number_of, placed
@@ -89,12 +90,14 @@ def test_a_table_that_no_endpoint_can_name_is_passed_over(bus, orders):
     names = {"subqueue_index": dialect.quote("IDX_copy"), "key_index": dialect.quote("PK_copy")}
     for statement in dialect.split_script(dialect.statement("nginn/schema.create_queue", queue=copy, **names).script):
         bus.backend.sql(bus.transport, statement)
-    assert orders in bus.transport.nginn.queues()
-    assert copy.table not in [table.table for table in bus.transport.nginn.queues()]
+    found = bus.transport.queues()
+    assert orders in found
+    assert copy.table not in [table.table for table in found]
 
 
 def test_without_an_alias_no_table_is_known_as_an_nginn_queue(bus):
-    assert bus.other(aliases=(), endpoint=None).transport.nginn.queues() == []
+    unnamed = bus.other(aliases=(), endpoint=None).transport.queues()
+    assert [table for table in unnamed if table.layout == "nginn"] == []
 
 
 def test_the_figures_are_those_by_subqueue(bus, orders):
@@ -124,7 +127,7 @@ def test_the_latency_is_the_average_from_due_to_processed_over_the_last_minutes(
 
 def test_the_latency_of_a_claim_is_counted_from_the_time_at_which_it_was_due(bus, orders):
     bus.insert(body_of(1), retry_time=-30)
-    bus.transport.claims.complete(bus.transport.claim(ORDERS, "me", 1), read=None)
+    bus.transport.claims.complete(Completion(bus.transport.claim(ORDERS, "me", 1), read=None))
     assert bus.transport.nginn.figures(orders).latency_milliseconds == pytest.approx(30_000, abs=5_000)
 
 

@@ -18,8 +18,8 @@ import pytest
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.nginn.nginn_peer import HandlerFailed, Peer, Taken, is_refused
@@ -90,7 +90,7 @@ class Fleet:
 
     @contextmanager
     def start(self, module: str, part: str, *options: object) -> Iterator[subprocess.Popen[bytes]]:
-        command = [sys.executable, "-m", f"queue_pipeline_tests.support.{module}", part, self.backend.url]
+        command = [sys.executable, "-m", f"queue_pipeline_tests.support.nginn.{module}", part, self.backend.url]
         schema = ["--schema", self.backend.schema] if self.backend.schema else []
         process = subprocess.Popen([*command, *schema, "--table", TABLE, *map(str, options)])
         try:
@@ -224,7 +224,7 @@ def test_a_peer_passes_over_what_we_hold_and_takes_it_when_our_lease_is_over(fiv
         [FailedRow(row, "never again") for row in rows],
     ):
         with pytest.raises(ClaimLostError):
-            five.transport.claims.complete(held, copies(0, 1, 2), marks=marks, read=None)
+            five.transport.claims.complete(Completion(held, copies(0, 1, 2), failed=marks, read=None))
     assert five.transport.claims.give_back(held) == 0
     assert (five.results(), set(five.states().values())) == ([], {"X"})
     check_changes(five.changes())
@@ -233,7 +233,7 @@ def test_a_peer_passes_over_what_we_hold_and_takes_it_when_our_lease_is_over(fiv
 def test_a_late_completion_counts_if_no_peer_was_faster(five: Fleet) -> None:
     held = claim(five)
     five.let_leases_be_over()
-    five.transport.claims.complete(held, copies(0, 1, 2), read=None)
+    five.transport.claims.complete(Completion(held, copies(0, 1, 2), read=None))
     assert five.peer.schedule() == 0
     assert (five.results(), receive_all(five)) == ([0, 1, 2], [3, 4])
 
@@ -246,7 +246,7 @@ def test_of_a_batch_whose_lease_is_over_the_next_of_ours_gets_what_no_peer_has_t
     rest = claim(five, 10)
     messages, _, _ = five.transport.claims.messages(rest)
     assert {int(message.headers[wire.MESSAGE_ID], 16) for message in messages} == set(range(5)) - taken
-    five.transport.claims.complete(rest, copies(*(set(range(5)) - taken)), read=None)
+    five.transport.claims.complete(Completion(rest, copies(*(set(range(5)) - taken)), read=None))
     assert sorted([*five.results(), *five.peer.handled()]) == [0, 1, 2, 3, 4]
     # The lease of the lost claim may end a moment after the peer took its messages; a later claim drops it then.
     eventually(lambda: five.transport.claim(QUEUE, "ours", 10) is None and not five.transport.claims.list())
@@ -269,13 +269,13 @@ def test_a_mark_that_a_peer_sets_late_takes_the_message_out_of_our_batch(five: F
     with mock.patch.object(peer, "mark_failed", mark_late):
         assert peer.receive(fail) is not None
     with pytest.raises(ClaimLostError):
-        claims.complete(held[0], copies(0, 1, 2, 3, 4), read=None)
+        claims.complete(Completion(held[0], copies(0, 1, 2, 3, 4), read=None))
     assert five.results() == []
     assert five.states()[0] == ("F" if permanent else "R")
     claims.release(held[0])
     rest = claim(five, 10)
     assert rest.messages == 4
-    claims.complete(rest, copies(1, 2, 3, 4), read=None)
+    claims.complete(Completion(rest, copies(1, 2, 3, 4), read=None))
     assert five.results() == [1, 2, 3, 4]
     ((error, retries),) = five.sql(f"SELECT error_info, retry_count FROM {five.queue} WHERE subqueue <> 'X'")
     assert (retries, "the handler of the peer failed" in error) == (1, True)
@@ -316,7 +316,9 @@ def test_messages_that_failed_with_us_are_retried_by_a_peer_when_they_are_due(fi
     held = claim(five)
     rows = [message.row_version for message in five.transport.claims.messages(held)[0]]
     five.transport.claims.complete(
-        held, copies(0), marks=[FailedRow(rows[1], "try again", 1), FailedRow(rows[2], "never again")], read=None
+        Completion(
+            held, copies(0), failed=[FailedRow(rows[1], "try again", 1), FailedRow(rows[2], "never again")], read=None
+        )
     )
     eventually(five.peer.schedule)
     assert sorted(receive_all(five)) == [1, 3, 4]
@@ -329,7 +331,9 @@ def test_a_peer_cleans_up_what_we_processed_and_leaves_what_failed(five: Fleet) 
     """By the time at which messages were due, which a claim does not change."""
     held = claim(five)
     rows = [message.row_version for message in five.transport.claims.messages(held)[0]]
-    five.transport.claims.complete(held, copies(0, 1), marks=[FailedRow(rows[2], "never again")], read=None)
+    five.transport.claims.complete(
+        Completion(held, copies(0, 1), failed=[FailedRow(rows[2], "never again")], read=None)
+    )
     assert five.peer.clean_up(3_600) == 0
     assert five.peer.clean_up(-1) == 2
     assert five.states() == {2: "F", 3: "I", 4: "I"}

@@ -3,8 +3,8 @@
 import pytest
 
 from queue_pipeline.transport import Operation, RowsRead
+from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.errors import ClaimLostError, RowsDifferError
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, number_of, placed
 
 
@@ -42,7 +42,9 @@ def test_a_claim_that_notes_other_messages_than_were_read_is_not_completed(bus, 
     with pytest.raises(
         RowsDifferError, match=r"3 messages \(row versions 1 to 3, .* were read, but the claim holds"
     ) as error:
-        claims.complete(claim, [Operation(BILLING, placed(1))], marks=[FailedRow(2, "no paper")], read=read)
+        claims.complete(
+            Completion(claim, [Operation(BILLING, placed(1))], failed=[FailedRow(2, "no paper")], read=read)
+        )
     assert claim.claim_id in str(error.value) and ORDERS in str(error.value)
     assert (bus.subqueues(), bus.transport.peek(BILLING)) == (before, 0)
     assert [status.claim_id for status in claims.list()] == [claim.claim_id]
@@ -53,8 +55,8 @@ def test_failed_messages_are_part_of_what_was_read(bus, claims):
     claim = bus.transport.claim(ORDERS, "me", 3)
     good, _, read = claims.messages(claim)
     with pytest.raises(RowsDifferError):
-        claims.complete(claim, marks=[FailedRow(2, "no paper")], read=RowsRead.of([1, 3]))
-    claims.complete(claim, marks=[FailedRow(good[1].row_version, "no paper")], read=read)
+        claims.complete(Completion(claim, failed=[FailedRow(2, "no paper")], read=RowsRead.of([1, 3])))
+    claims.complete(Completion(claim, failed=[FailedRow(good[1].row_version, "no paper")], read=read))
     assert bus.subqueues() == "XFX"
 
 
@@ -82,7 +84,9 @@ def test_messages_with_negative_ids_are_claimed_read_split_and_completed(bus, cl
     first, rest = claims.split(claim, 1)
     for part in (first, rest):
         claims.complete(
-            part, marks=[FailedRow(-101, "no paper")] if part is rest else (), read=claims.messages(part).read
+            Completion(
+                part, failed=[FailedRow(-101, "no paper")] if part is rest else (), read=claims.messages(part).read
+            )
         )
     assert sorted(bus.subqueues()) == ["F", "X", "X", "X"]
     assert [one.id for one in bus.transport.nginn.failed(bus.transport.resolve(ORDERS))] == [-101]

@@ -3,6 +3,7 @@
 import pytest
 
 from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, PLACED, SENDER, body_of, changed, number_of
 
 
@@ -44,7 +45,7 @@ def drain(request):
         if claim is None:
             return []
         messages, _, _ = bus.transport.claims.messages(claim)
-        bus.transport.claims.complete(claim, read=None)
+        bus.transport.claims.complete(Completion(claim, read=None))
         return [number_of(message.body) for message in messages]
 
     return received if request.param == "received" else claimed

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from queue_pipeline.transport import Operation, TransactionMode
+from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.receiving import NGinnReceiver
 from queue_pipeline_tests.support.databases.backends import run_sql
@@ -144,7 +145,7 @@ def test_a_message_that_was_claimed_meanwhile_stays_its_claims(bus, monkeypatch)
     between_rollback_and_mark(monkeypatch, lambda _: held.append(bus.transport.claim(ORDERS, "other", 1)))
     fail_to_receive(bus)
     assert bus.rows()[0]["retry_count"] == 0
-    bus.transport.claims.complete(held[0], read=None)
+    bus.transport.claims.complete(Completion(held[0], read=None))
     assert bus.subqueues() == "X"
 
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from queue_pipeline.transport import Operation
+from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, body_of, number_of, placed, settings
 
 
@@ -40,7 +40,7 @@ def claim(bus, count=100):
     if taken is None:
         return []
     messages, _, _ = bus.transport.claims.messages(taken)
-    bus.transport.claims.complete(taken, read=None)
+    bus.transport.claims.complete(Completion(taken, read=None))
     return [number_of(message.body) for message in messages]
 
 
@@ -165,7 +165,7 @@ def test_every_message_is_handled_once_and_in_order_however_they_arrive(bus, tak
             taken = own.transport.claim(ORDERS, "me", count)
             found = own.transport.claims.messages(taken)[0] if taken else []
             if taken:
-                own.transport.claims.complete(taken, read=None)
+                own.transport.claims.complete(Completion(taken, read=None))
         else:
             with own.transport.receive(ORDERS, count) as batch:
                 found = list(batch)
@@ -209,13 +209,13 @@ def test_the_later_part_of_a_split_claim_waits_for_the_earlier_one(bus, claims):
         insert(bus, number, length=4)
     first, second = claims.split(bus.transport.claim(ORDERS, "me", 10), 2)
     with pytest.raises(ClaimLostError, match=r"belong to a sequence"):
-        claims.complete(second, [Operation(BILLING, placed(1))], read=None)
+        claims.complete(Completion(second, [Operation(BILLING, placed(1))], read=None))
     assert bus.rows(BILLING) == []
     assert bus.subqueues() == "RRRR"
     assert [row["id"] for row in bus.claimed()] == [1, 2]
     look_again_only_at = bus.rows()[2:]
     assert all(row["retry_count"] == 0 and row["last_processed"] for row in look_again_only_at)
-    claims.complete(first, read=None)
+    claims.complete(Completion(first, read=None))
     assert bus.subqueues() == "XXRR"
     assert [number for batch in work_off(bus, claim) for number in batch] == [2, 3]
     assert bus.sequences() == {}
@@ -225,7 +225,7 @@ def test_the_parts_of_a_split_claim_can_be_completed_in_their_order(bus, claims)
     for number in range(4):
         insert(bus, number, length=4)
     for part in claims.split(bus.transport.claim(ORDERS, "me", 10), 2):
-        claims.complete(part, read=None)
+        claims.complete(Completion(part, read=None))
     assert bus.subqueues() == "XXXX"
     assert bus.sequences() == {}
 
@@ -234,10 +234,12 @@ def test_a_message_that_fails_in_the_middle_holds_back_those_after_it(bus, claim
     for number in range(3):
         insert(bus, number, length=3)
     with pytest.raises(ClaimLostError, match=r"belong to a sequence"):
-        claims.complete(bus.transport.claim(ORDERS, "me", 10), marks=[FailedRow(2, "no paper", 60_000)], read=None)
+        claims.complete(
+            Completion(bus.transport.claim(ORDERS, "me", 10), failed=[FailedRow(2, "no paper", 60_000)], read=None)
+        )
     assert bus.subqueues() == "IIR", "the last one waits, the others are tried again"
     again = bus.transport.claim(ORDERS, "me", 10)
-    claims.complete(again, marks=[FailedRow(2, "no paper", 60_000)], read=None)
+    claims.complete(Completion(again, failed=[FailedRow(2, "no paper", 60_000)], read=None))
     assert bus.subqueues() == "XRR"
     assert bus.row(2)["retry_count"] == 1
     assert [number for batch in work_off(bus, claim) for number in batch] == [1, 2]
@@ -249,9 +251,9 @@ def test_other_messages_of_a_claim_that_was_out_of_turn_are_ready_again(bus, cla
     bus.insert(body_of(9))
     first, second = claims.split(bus.transport.claim(ORDERS, "me", 10), 1)
     with pytest.raises(ClaimLostError):
-        claims.complete(second, read=None)
+        claims.complete(Completion(second, read=None))
     assert bus.subqueues() == "RRI"
-    claims.complete(first, read=None)
+    claims.complete(Completion(first, read=None))
     assert bus.subqueues() == "XRI"
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.transport.layouts.nginn.claim_rows import FailedRow
+from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline_tests.support.nginn.nginn_bus import ORDERS, Bus, StoredRow, body_of, changed, placed
 
 ATTEMPT = {"subqueue", "retry_count", "retry_time", "error_info", "last_processed"}
@@ -36,7 +36,7 @@ def claim(bus, _=None, **options):
 
 
 def complete(bus, _):
-    bus.transport.claims.complete(claim(bus), read=None)
+    bus.transport.claims.complete(Completion(claim(bus), read=None))
 
 
 def give_back(bus, _):
@@ -48,11 +48,11 @@ def release(bus, _):
 
 
 def mark_retry(bus, row):
-    bus.transport.claims.complete(claim(bus), marks=[FailedRow(row, "no paper", 60_000)], read=None)
+    bus.transport.claims.complete(Completion(claim(bus), failed=[FailedRow(row, "no paper", 60_000)], read=None))
 
 
 def mark_failed(bus, row):
-    bus.transport.claims.complete(claim(bus), marks=[FailedRow(row, "no paper")], read=None)
+    bus.transport.claims.complete(Completion(claim(bus), failed=[FailedRow(row, "no paper")], read=None))
 
 
 def dead_letter(bus, row):

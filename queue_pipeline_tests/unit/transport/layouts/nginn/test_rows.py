@@ -11,7 +11,6 @@ from queue_pipeline.transport.layouts.nginn.rows import (
     StoredRow,
     claimed_row,
     forwarded_row,
-    is_nginn,
     message_headers,
     received,
     row_id,
@@ -153,5 +152,5 @@ def test_a_row_that_is_sent_on_keeps_all_but_its_id_times_and_count():
 
 
 def test_only_endpoints_are_nginn_queues():
-    assert is_nginn(QUEUE)
-    assert not is_nginn(BOOK.resolve("orders"))
+    assert QUEUE.layout == "nginn"
+    assert BOOK.resolve("orders").layout == "nservicebus"

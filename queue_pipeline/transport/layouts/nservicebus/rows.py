@@ -1,0 +1,97 @@
+"""Between messages and the rows of the NServiceBus SQL transport."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.browsed import BrowsedMessage
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialect import Row
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.messages import from_row
+from queue_pipeline.transport.peek import Shown
+from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, ClaimTables, QueueTable
+
+
+class NServiceBusRows:
+    """Headers as one JSON text, the body as bytes; what is due later waits in a table of its own."""
+
+    def __init__(self, database: Database, book: AddressBook, endpoint: str | None) -> None:
+        self._database = database
+        self._book = book
+        self._endpoint = endpoint
+
+    def delayed_table(self, destination: QueueTable) -> QueueTable:
+        """The sending endpoint's own delayed table; a program without an endpoint uses the destination's."""
+        owner = self._book.resolve(self._endpoint) if self._endpoint else destination
+        return self._book.sibling(owner, DELAYED_SUFFIX)
+
+    def encode(
+        self, transaction: Transaction, table: QueueTable, rows: Iterator[Row], *, delayed: bool
+    ) -> Iterator[Row]:
+        """The rows unchanged, but for tables that are so old that headers have to be ASCII."""
+        if not delayed and self._database.shapes.has_ascii_headers(transaction, table):
+            return (row._replace(headers=wire.to_ascii(row.headers)) for row in rows)
+        return rows
+
+    def check(self, table: QueueTable, rows: Iterator[Row]) -> None:
+        """Nothing more: any message that passed the checks of every message can be stored."""
+
+    def read(
+        self, transaction: Transaction, tables: ClaimTables, values: Mapping[str, Any], *, body: bool = True
+    ) -> Sequence[Sequence[Any]]:
+        """Claimed messages as they are stored."""
+        name = f"{tables.queue.layout}/claimed.{'read' if body else 'read_headers'}"
+        command = self._database.dialect.statement(name, queue=tables.queue, claimed=tables.claimed)
+        return transaction.read(command, **values)
+
+    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> list[Shown]:
+        """The oldest messages, left where they are."""
+        dialect = self._database.dialect
+        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
+        command = dialect.statement(f"{queue.layout}/queue.show", queue=queue, **names)
+        return [_shown(*row) for row in transaction.rows(command, limit=limit)]
+
+    def browse(
+        self, transaction: Transaction, queue: QueueTable, after: int, limit: int, *, failed: bool
+    ) -> Sequence[BrowsedMessage]:
+        """A page of a queue, which may be an error queue."""
+        dialect = self._database.dialect
+        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
+        command = dialect.statement(f"{queue.layout}/queue.browse", queue=queue, **names)
+        return [_browsed(*row) for row in transaction.rows(command, after=after, limit=limit)]
+
+
+def _shown(
+    row_id: str,
+    row_version: int,
+    expired: int,
+    header_text: str,
+    body: bytes | None,
+    correlation_id: str | None,
+    reply_to: str | None,
+) -> Shown:
+    try:
+        headers = from_row(row_id, row_version, header_text, body, correlation_id, reply_to).headers
+    except ValueError:
+        headers = None
+    return Shown(str(row_id).lower(), int(row_version), bool(expired), headers, header_text, bytes(body or b""))
+
+
+def _browsed(
+    row_id: str,
+    row_version: int,
+    expired: int,
+    header_text: str,
+    body: bytes | None,
+    correlation_id: str | None,
+    reply_to: str | None,
+) -> BrowsedMessage:
+    content = bytes(body or b"")
+    try:
+        found = from_row(row_id, row_version, header_text, content, correlation_id, reply_to)
+    except ValueError as error:
+        return BrowsedMessage(str(row_id).lower(), int(row_version), {}, content, bool(expired), str(error))
+    return BrowsedMessage(found.id, found.row_version, found.headers, found.body, bool(expired))
