@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from queue_pipeline.client.client import QueueClient
+    from queue_pipeline.components.queue_pipelines import QueuePipelines
     from queue_pipeline.orchestration.definitions import find_pipelines, queue_definitions
     from queue_pipeline.orchestration.spark_resource import SparkResource
     from queue_pipeline.orchestration.transport_resource import QueueTransportResource
@@ -59,6 +60,7 @@ __all__ = [
     "Merge",
     # Dagster
     "queue_definitions",
+    "QueuePipelines",
     "find_pipelines",
     "QueueTransportResource",
     "SparkResource",
@@ -77,6 +79,7 @@ __all__ = [
 
 _MODULES = {
     "client.client": ("QueueClient",),
+    "components.queue_pipelines": ("QueuePipelines",),
     "orchestration.definitions": ("find_pipelines", "queue_definitions"),
     "orchestration.spark_resource": ("SparkResource",),
     "orchestration.transport_resource": ("QueueTransportResource",),
@@ -110,11 +113,24 @@ def __getattr__(name: str) -> Any:
     """Load a public name at its first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    try:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ImportError as error:
+        from queue_pipeline.extras import missing_extra
+
+        if (missing := missing_extra(error, f"queue_pipeline.{name}")) is not None:
+            raise missing from error
+        raise
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    """The public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """The public names whose packages are installed: `dg` loads each to look for components."""
+    from queue_pipeline.extras import has
+
+    needs = {"processing": ("pyspark",), "orchestration": ("dagster", "dagster_pyspark")}
+    needs["components"] = needs["orchestration"]
+    there = {room for room, packages in needs.items() if has(*packages)}
+    public = [name for name in __all__ if (room := _HOMES[name].partition(".")[0]) not in needs or room in there]
+    return sorted({*globals(), *public})

@@ -53,9 +53,15 @@ def queue_definitions(
     production database must not start to consume its queues.
     """
     names = Names(prefix)
-    resources = {names.transport: _transport(database), names.spark: _spark(spark)}
     built = build_definitions(pipelines, names, autostart=autostart)
-    return dg.Definitions.merge(built, dg.Definitions(resources=resources))
+    return dg.Definitions.merge(built, dg.Definitions(resources=resources_of(database, spark, names)))
+
+
+def resources_of(
+    database: str | dg.EnvVar | QueueTransportResource | None, spark: str | SparkResource | None, names: Names
+) -> dict[str, Any]:
+    """The two resources that the definitions need, by their keys."""
+    return {names.transport: _transport(database), names.spark: _spark(spark)}
 
 
 def find_pipelines(package: ModuleType) -> list[QueuePipeline]:

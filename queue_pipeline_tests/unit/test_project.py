@@ -36,8 +36,10 @@ def test_the_wheel_holds_every_statement_inside_the_package(wheel_files: set[str
     assert {f"queue_pipeline/{name}" for name in statements} <= wheel_files
 
 
-def test_the_wheel_holds_every_module_of_the_package_and_no_tests(wheel_files: set[str]) -> None:
-    assert relative_files("queue_pipeline", "*.py") <= wheel_files
+def test_the_wheel_holds_every_module_of_the_library_and_neither_tests_nor_the_example(wheel_files: set[str]) -> None:
+    example = {*relative_files("queue_pipeline/defs"), "queue_pipeline/definitions.py"}
+    assert relative_files("queue_pipeline", "*.py") - example <= wheel_files
+    assert not example & wheel_files
     assert {name.split("/")[0] for name in wheel_files} == {"queue_pipeline"}
 
 

@@ -79,3 +79,49 @@ def test_what_users_read_imports_nothing_deeper_than_the_root(path):
     source = {"queue_pipeline.processing.source.source"} if path.name == "spark.md" else set()
     allowed = {"queue_pipeline", "queue_pipeline.testing", "queue_pipeline.defs", *source}
     assert set(IMPORT.findall(path.read_text())) <= allowed
+
+
+BLOCK = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Blocked(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocked", "name", "extra"),
+    [
+        ({"pyspark"}, "QueuePipeline", "spark"),
+        ({"dagster"}, "queue_definitions", "dagster"),
+    ],
+)
+def test_a_missing_package_is_an_error_that_names_its_extra(blocked, name, extra):
+    text = f"""{BLOCK.format(blocked=blocked)}
+import queue_pipeline
+try:
+    queue_pipeline.{name}
+except queue_pipeline.QueuePipelineError as error:
+    print(isinstance(error, ImportError), error)
+"""
+    found = program(text)
+    assert found.startswith(f"True queue_pipeline.{name} needs")
+    assert f"pip install 'queue_pipeline[{extra}]'" in found
+
+
+def test_without_extras_queues_in_sqlite_work(tmp_path):
+    blocked = {"pyspark", "dagster", "dagster_pyspark", "pandas", "psycopg", "pyodbc"}
+    text = f"""{BLOCK.format(blocked=blocked)}
+from queue_pipeline import QueueTransport, new_message
+from queue_pipeline.cli import main
+with QueueTransport("sqlite:///{tmp_path}/queues.db") as transport:
+    transport.install("orders")
+    transport.send("orders", new_message("1"))
+main(["--database", "sqlite:///{tmp_path}/queues.db", "peek", "orders"])
+"""
+    assert "1" in program(text)
