@@ -10,10 +10,13 @@ import dagster as dg
 import pytest
 from dagster.components.testing import create_defs_folder_sandbox
 
-from queue_pipeline import QueuePipelines
+from queue_pipeline import QueuePipelineError, QueuePipelines
 
 # Dagster's own, whenever it reads a defs.yaml.
-pytestmark = pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.* is currently in beta"),
+]
 
 BESIDE = """
 from queue_pipeline import QueuePipeline
@@ -60,15 +63,20 @@ def test_pipelines_that_are_declared_in_python_beside_it_are_found_too(sandbox):
     [
         ({"transform": ".transform.prize"}, "has no prize"),
         ({"transform": ".transfrom.price"}, "there is no module"),
-        ({"transform": "price"}, r"give module.name, or .module.name"),
+        ({"transform": "price"}, "give module.name, or .module.name"),
         ({"transform": ".transform.price", "options": {"max_concurrency": 0}}, "max_concurrency"),
         ({"transform": ".transform.price", "options": {"name": "other"}}, "name stands among its options"),
     ],
 )
 def test_a_mistake_in_the_yaml_names_the_pipeline_and_what_is_wrong(sandbox, changed, problem):
     path = built(sandbox, pipelines=[{"name": "orders", "input_queue": "orders", **changed}])
-    with pytest.raises(Exception, match=problem), sandbox.load_component_and_build_defs(defs_path=path):
+    with pytest.raises(Exception) as caught, sandbox.load_component_and_build_defs(defs_path=path):
         pass
+    error = caught.value
+    while error.__cause__ is not None:
+        error = error.__cause__
+    assert isinstance(error, QueuePipelineError)
+    assert problem in str(error)
 
 
 class WithOwners(QueuePipelines):
