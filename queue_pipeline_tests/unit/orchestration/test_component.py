@@ -47,7 +47,10 @@ def test_what_is_scaffolded_loads_as_it_is(sandbox):
     with sandbox.load_component_and_build_defs(defs_path=path) as (component, definitions):
         assert isinstance(component, QueuePipelines)
         dg.Definitions.validate_loadable(definitions)
-        assert keys(definitions) == {"shop/orders", "shop/queues/orders", "shop/queues/invoices", "shop/queues/error"}
+        assert keys(definitions) == {
+            "shop/orders",
+            *(f"shop/queues/{queue}_queue" for queue in ("orders", "invoices", "error")),
+        }
         assert definitions.resolve_job_def("shop_orders_pipeline").executor_def.name == "in_process"
 
 
@@ -88,12 +91,12 @@ class WithOwners(QueuePipelines):
 
 def test_a_subclass_changes_what_dagster_shows_and_keeps_key_and_dependencies(sandbox):
     path = built(sandbox)
-    text = (path / "defs.yaml").read_text().replace("queue_pipeline.QueuePipelines", f"{__name__}.WithOwners")
-    (path / "defs.yaml").write_text(text)
+    _, attributes = (path / "defs.yaml").read_text().split("\n", 1)
+    (path / "defs.yaml").write_text(f"type: {__name__}.WithOwners\n{attributes}")
     with sandbox.load_component_and_build_defs(defs_path=path) as (_, definitions):
         node = definitions.resolve_asset_graph().get(dg.AssetKey(["shop", "orders"]))
         assert node.group_name == "sales"
-        assert node.parent_keys == {dg.AssetKey(["shop", "queues", "orders"])}
+        assert node.parent_keys == {dg.AssetKey(["shop", "queues", "orders_queue"])}
 
 
 def test_dg_lists_the_component(tmp_path):
