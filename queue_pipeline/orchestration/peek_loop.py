@@ -22,6 +22,7 @@ from queue_pipeline.transport.errors import (
     TableNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.words import count_of
 
 DATABASE_BACKOFF = Backoff(first=1.0, longest=30.0)
 STOPPING = "the code server stops"
@@ -217,7 +218,7 @@ def _decide(
     if runs.failed_in_a_row and runs.last_failure is not None and runs.slots == runs.elsewhere:
         left = runs.last_failure + pipeline.retries.backoff.delay(runs.fruitless - 1) - now
         if left > 0:
-            waits = f"next try in {left:.0f} s, {_many(found)} messages wait"
+            waits = f"next try in {left:.0f} s, {_wait(found)}"
             why = f". {runs.last_error}" if runs.last_error else ""
             return [], cursor, f"{pipeline.name}: the last {runs.failed_in_a_row} runs failed; {waits}{why}"
     is_limited = pipeline.retries.is_limited(runs.failed_attempts)
@@ -227,7 +228,7 @@ def _decide(
     if pipeline.concurrency_policy == "ramp_up":
         cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
     starts = [Start(pipeline, slots, _many(found)) for slots in _slots(pipeline, slots, demand)]
-    told = f"{pipeline.name}: {_many(found)} messages wait, {runs.slots} slots at work"
+    told = f"{pipeline.name}: {_wait(found)}, {count_of(runs.slots, 'slot')} at work"
     if runs.elsewhere:
         told += f", {runs.elsewhere} of them on other machines"
     if is_limited:
@@ -269,3 +270,9 @@ def _away(cursor: Cursor) -> str:
 
 def _many(found: Peeked) -> str:
     return f"{found.waiting:,}{' or more' if found.capped else ''}"
+
+
+def _wait(found: Peeked) -> str:
+    """`1 message waits`, `1,000 or more messages wait`."""
+    is_one = found.waiting == 1 and not found.capped
+    return f"{count_of(found.waiting, 'message', ' or more' if found.capped else '')} {'waits' if is_one else 'wait'}"

@@ -99,20 +99,20 @@ def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None, names: Names) 
                 context.log.info(f"the code changed while this run started: {module}; the next run has the new one")
                 return
             run = owner(context.run_id)
-            places = slots_of(pipeline, database, run, _process(context))
+            held = slots_of(pipeline, database, run, _process(context))
             try:
-                free = places.take(_slots(context, pipeline))
+                free = held.take(_slots(context, pipeline))
                 if not free:
-                    context.log.info(f"{places.refusal()}; this run has nothing to do")
+                    context.log.info(f"{held.refusal()}; this run has nothing to do")
                     return
                 while len(claims) < free and (claim := take_batch(pipeline, database, run, free)):
                     claims.append(claim)
                 # The next step asks for more if it finds more; until it starts, others may.
-                places.keep(len(claims))
+                held.keep(len(claims))
             except BaseException:
                 # Also when the run is terminated right here: the claims are nobody's otherwise until their lease ends.
                 database.claims.release_owner(run)
-                places.release()
+                held.release()
                 raise
         if not claims:
             context.log.info(f"nothing to do: {pipeline.input_queue} is empty, or others took what there was")

@@ -98,7 +98,7 @@ def test_what_another_run_processed_meanwhile_is_left_to_it(sqlite, spark, tmp_p
     assert steps_of(instance, again, dg.DagsterEventType.ASSET_MATERIALIZATION) == []
 
 
-def test_a_run_that_finds_no_place_gives_back_what_it_took_over(backend, queues, instance, broken):
+def test_a_run_that_finds_no_slot_gives_back_what_it_took_over(backend, queues, instance, broken):
     queues.send("orders", [new_message(str(n)) for n in range(10)])
     first, succeeded = execute(instance, job_for(backend))
     assert not succeeded
@@ -110,7 +110,7 @@ def test_a_run_that_finds_no_place_gives_back_what_it_took_over(backend, queues,
     assert (bodies(queues), queues.peek("orders")) == ([], 2)
     assert [(claim.owner, claim.messages) for claim in queues.claims.list()] == [(None, 4), (None, 4)]
     told = " ".join(record.user_message for record in instance.all_logs(second))
-    assert f"done: all 2 places of {orders} are taken by run elsewhere (2)" in told
+    assert f"done: all 2 slots of {orders} are taken by run elsewhere (2)" in told
     queues.slots.release_owner("run elsewhere")
     _, succeeded = execute(instance, job_for(backend), failed=first)
     assert succeeded

@@ -389,7 +389,7 @@ def test_receivers_on_other_machines_count_and_are_told():
     world.working["orders"] = Runs(1, elsewhere=1)
     outcome = world.tick(pipeline())
     assert [start.slots for start in outcome.starts] == [1]
-    assert outcome.said == ("orders: 1,000 messages wait, 1 slots at work, 1 of them on other machines",)
+    assert outcome.said == ("orders: 1,000 messages wait, 1 slot at work, 1 of them on other machines",)
 
 
 @pytest.mark.parametrize(("slots", "elsewhere", "starts"), [(0, 0, 0), (1, 1, 0), (2, 1, 1), (1, 0, 1)])

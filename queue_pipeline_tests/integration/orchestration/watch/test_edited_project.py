@@ -48,7 +48,7 @@ def test_a_living_run_leaves_what_is_retried_after_a_fix_to_a_run_with_the_new_c
         assert old.wait(PATIENCE) == 0
     assert (queues.peek("orders"), queues.peek("error")) == (1, 0)
     log = (home / "run.log").read_text()
-    assert "done: the code changed: edited_shop.countries; 2 messages in 1 batches" in log
+    assert "done: the code changed: edited_shop.countries; 2 messages in 1 batch" in log
     with run(shop, home):
         eventually(lambda: queues.peek("billing") == 2, seconds=PATIENCE)
         assert (queues.peek("orders"), queues.peek("error")) == (0, 0)
