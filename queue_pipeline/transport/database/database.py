@@ -184,9 +184,11 @@ class Database:
             connection.invalidate(error)
 
     def close(self) -> None:
-        """Close the idle connections; those of the caller's engine stay."""
+        """Close all connections, those in use when they come back; those of the caller's engine stay."""
         if self.is_own and self._engine is not None:
-            self._engine.dispose()
+            from queue_pipeline.transport.database.engine import close_engine
+
+            close_engine(self._engine)
 
     def translate(self, error: BaseException, queue: str | None = None, table: str | None = None) -> Exception:
         """Our error for a driver's error."""

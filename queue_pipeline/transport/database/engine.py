@@ -33,6 +33,8 @@ NEEDED_LEVEL = "READ COMMITTED"
 AUTOCOMMIT = "AUTOCOMMIT"
 _UNKNOWN = "an unknown level"
 _STARTED = "queue_pipeline.session"
+_PROCESS = "queue_pipeline.process"
+"""Where a connection notes which process opened it."""
 _CONNECT_OPTIONS: dict[str, dict[str, Any]] = {
     "sqlite": {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
     "postgresql+psycopg": {"connect_timeout": LOGIN_TIMEOUT_SECONDS, "client_encoding": "UTF8", **KEEP_ALIVE},
@@ -51,6 +53,7 @@ registry.register("postgresql.pyodbc", "queue_pipeline.transport.database.odbc_p
 
 _open: weakref.WeakSet[Engine] = weakref.WeakSet()
 _prepared: weakref.WeakSet[Pool] = weakref.WeakSet()
+_closed: weakref.WeakSet[Engine] = weakref.WeakSet()
 _of_parents: list[Pool] = []
 # Never freed, not even when the process ends: the destructors of pyodbc take leave of the server in the parent's name.
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_of_parents))
@@ -79,7 +82,29 @@ def open_engine(url: URL) -> Engine:
         raise ConfigurationError(f"{shown(url)}: the driver refuses an option of the setting: {words}") from None
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "do_connect", _make_file)
+    _close_late_returns(engine)
     return engine
+
+
+def _close_late_returns(engine: Engine) -> None:
+    """Close connections that come back after `close_engine`, as from a thread that was left behind."""
+
+    def note(_: Any, record: Any) -> None:
+        record.info[_PROCESS] = os.getpid()
+
+    def end(_: Any, record: Any) -> None:
+        # After a fork a connection is the parent's, and stays open.
+        if engine in _closed and record.info.get(_PROCESS) == os.getpid():
+            record.close()
+
+    event.listen(engine, "connect", note)
+    event.listen(engine, "checkin", end)
+
+
+def close_engine(engine: Engine) -> None:
+    """Close the idle connections of an engine of our own now, and those in use when they come back."""
+    _closed.add(engine)
+    engine.dispose()
 
 
 def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -> None:

@@ -71,7 +71,7 @@ def test_messages_without_a_result_are_counted(queues, spark, route, transform, 
     assert f"20 messages in, {sent} out, {20 - sent} had no result" in sentence(report)
     figures = RunFigures()
     figures.add_batch(report)
-    assert of_run(figures, "done", "error")["messages_without_outcome"] == 20 - sent
+    assert of_run(figures, "queue-pipeline errors retry")["messages_without_outcome"] == 20 - sent
     assert (queues.peek("orders"), queues.peek("billing"), queues.claims.list()) == (0, sent, [])
 
 

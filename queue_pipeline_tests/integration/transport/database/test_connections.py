@@ -37,6 +37,17 @@ def test_a_connection_that_died_is_replaced_without_an_error(postgresql, postgre
     assert backend_pid(transport) != broken
 
 
+def test_a_connection_that_is_in_use_when_its_transport_closes_is_closed_when_it_returns(postgresql):
+    """A thread that a run left behind returns its connection late, to a pool that nothing disposes of any more."""
+    transport = postgresql.transport()
+    user = transport.database.engine.connect()
+    raw = user.connection.dbapi_connection
+    transport.close()
+    assert not raw.closed
+    user.close()
+    assert raw.closed
+
+
 def test_all_that_died_are_replaced_at_once(postgresql, postgres):
     transport = postgresql.transport()
     users = [transport.database.engine.connect() for _ in range(4)]

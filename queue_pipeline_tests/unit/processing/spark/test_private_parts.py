@@ -30,6 +30,8 @@ PRIVATE = re.compile(
 @pytest.fixture(autouse=True)
 def nothing_reported(monkeypatch):
     monkeypatch.setattr(parts, "_missing", {})
+    # The suite's Spark sets it; with it, a module of the workers refuses to be imported here.
+    monkeypatch.delenv("SPARK_TESTING", raising=False)
     check_version.cache_clear()
 
 
