@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from queue_pipeline.client.client import QueueClient
     from queue_pipeline.components.queue_pipelines import QueuePipelines
     from queue_pipeline.orchestration.definitions import find_pipelines, queue_definitions
-    from queue_pipeline.orchestration.spark_resource import SparkResource
-    from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+    from queue_pipeline.orchestration.resources import QueueTransportResource, SparkResource
     from queue_pipeline.processing.body.parse import body_parser
     from queue_pipeline.processing.declaration.outcomes import (
         Append,
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.claims.claim import RowsRead
     from queue_pipeline.transport.claims.completion import Completion
     from queue_pipeline.transport.errors import QueuePipelineError
-    from queue_pipeline.transport.event import Event
     from queue_pipeline.transport.failed.failed_message import Selection
-    from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode, new_message
+    from queue_pipeline.transport.messages.event import Event
+    from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, TransactionMode, new_message
     from queue_pipeline.transport.transport import QueueTransport
 
 __all__ = [
@@ -81,8 +80,7 @@ _MODULES = {
     "client.client": ("QueueClient",),
     "components.queue_pipelines": ("QueuePipelines",),
     "orchestration.definitions": ("find_pipelines", "queue_definitions"),
-    "orchestration.spark_resource": ("SparkResource",),
-    "orchestration.transport_resource": ("QueueTransportResource",),
+    "orchestration.resources": ("QueueTransportResource", "SparkResource"),
     "processing.body.parse": ("body_parser",),
     "processing.declaration.outcomes": (
         "Append",
@@ -99,11 +97,11 @@ _MODULES = {
     "processing.declaration.pipeline": ("Output", "QueuePipeline"),
     "processing.declaration.recoverability": ("Recoverability",),
     "transport.errors": ("QueuePipelineError",),
-    "transport.event": ("Event",),
+    "transport.messages.event": ("Event",),
     "transport.failed.failed_message": ("Selection",),
     "transport.claims.claim": ("RowsRead",),
     "transport.claims.completion": ("Completion",),
-    "transport.messages": ("Operation", "OutgoingMessage", "TransactionMode", "new_message"),
+    "transport.messages.message": ("Operation", "OutgoingMessage", "TransactionMode", "new_message"),
     "transport.transport": ("QueueTransport",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from sqlalchemy import text
 from xdist.remote import Producer
 
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import database_url

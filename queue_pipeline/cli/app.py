@@ -14,18 +14,15 @@ from queue_pipeline import __version__
 from queue_pipeline.cli.commands import (
     claims,
     errors,
-    example,
     health,
     install,
     look,
     maintain,
     nginn,
     pauses,
-    publish,
     receive,
     request,
     send,
-    slots,
     spark,
     status,
     subscriptions,
@@ -40,9 +37,9 @@ from queue_pipeline.cli.failures import (
 )
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
+from queue_pipeline.transport.addresses.queues import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, FORMS
 from queue_pipeline.transport.layouts.nginn.settings import VARIABLE
-from queue_pipeline.transport.queues import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
 
 
 class App(click.Group):
@@ -132,16 +129,15 @@ app.add_command(maintain.audit_indexes)
 app.add_command(maintain.move_due)
 app.add_command(nginn.nginn)
 app.add_command(claims.claims)
-app.add_command(slots.slots)
+app.add_command(claims.slots)
 app.add_command(errors.errors)
 app.add_command(pauses.pause)
 app.add_command(pauses.resume)
 app.add_command(pauses.pauses)
-app.add_command(publish.publish)
+app.add_command(send.publish)
 app.add_command(subscriptions.subscribe)
 app.add_command(subscriptions.unsubscribe)
 app.add_command(subscriptions.subscriptions)
-app.add_command(example.example)
 app.add_command(spark.spark)
 
 

@@ -16,12 +16,12 @@ from queue_pipeline.cli.rendering import body_text
 from queue_pipeline.cli.session import Session
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.private_files import make_private_file
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from queue_pipeline.transport.browsed import Browsed
+    from queue_pipeline.transport.inspection.browsed import Browsed
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,8 +12,8 @@ from typing import IO, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from queue_pipeline.cli.parameters import SHORTEST_TIME_TO_LIVE
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.messages import (
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import (
     LONGEST_DELAY,
     LONGEST_TIME_TO_LIVE,
     OutgoingMessage,

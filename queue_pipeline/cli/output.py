@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 if TYPE_CHECKING:
     from rich.console import Console

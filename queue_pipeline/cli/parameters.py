@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from queue_pipeline.transport.messages import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
+from queue_pipeline.transport.messages.message import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
 
 _PIPELINE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _CLAIM_ATTEMPT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}@[1-9][0-9]*")

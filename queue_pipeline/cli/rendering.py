@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from queue_pipeline.cli.output import size_of, write_heading, write_lines
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 

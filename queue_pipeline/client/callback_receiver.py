@@ -11,12 +11,12 @@ from queue_pipeline.client.pending import PendingRequests
 from queue_pipeline.client.reply import reply_of
 from queue_pipeline.client.settings import CallbackSettings
 from queue_pipeline.client.unmatched import why_unmatched
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.errors import CommitUnknownError, QueuePipelineError, TransientDatabaseError
 from queue_pipeline.transport.failed.error_message import error_message
-from queue_pipeline.transport.messages import Operation, ReceivedMessage
-from queue_pipeline.transport.queues import QueueTable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import Operation, ReceivedMessage
 from queue_pipeline.transport.transport import QueueTransport
 
 TROUBLE_BACKOFF = Backoff(first=1.0, longest=10.0)

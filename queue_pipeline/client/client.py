@@ -16,16 +16,16 @@ from queue_pipeline.client.pending import Ending, InFlight, PendingRequests
 from queue_pipeline.client.reply import Reply
 from queue_pipeline.client.request import Body, encoded, request_message
 from queue_pipeline.client.settings import CallbackSettings
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.instances import instance_address
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.errors import (
     ClientClosedError,
     ConfigurationError,
     DatabaseUnavailableError,
     QueueNotFoundError,
 )
-from queue_pipeline.transport.instances import instance_address
-from queue_pipeline.transport.messages import new_message
-from queue_pipeline.transport.queues import QueueTable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import new_message
 from queue_pipeline.transport.transport import Queue, QueueTransport
 
 if TYPE_CHECKING:

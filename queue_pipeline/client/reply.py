@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import InvalidMessageError
-from queue_pipeline.transport.messages import ReceivedMessage
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import ReceivedMessage
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}\Z")
 

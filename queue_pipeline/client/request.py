@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import InvalidMessageError
-from queue_pipeline.transport.messages import OutgoingMessage, new_message
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import OutgoingMessage, new_message
 
 Body: TypeAlias = str | bytes | Mapping[str, Any] | Sequence[Any] | BaseModel
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from queue_pipeline.client.pending import Ending
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
-from queue_pipeline.transport.messages import ReceivedMessage
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import ReceivedMessage
 
 LATE = "LateReply"
 UNMATCHED = "UnmatchedReply"

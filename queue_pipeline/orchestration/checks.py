@@ -8,13 +8,13 @@ import dagster as dg
 
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.names import Names
-from queue_pipeline.orchestration.transport_resource import transport_of
+from queue_pipeline.orchestration.resources import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.database.dialect import BEFORE_ALL
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import FailedMessage
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 ERRORS, AGE, EXPIRED, INDEXES = "error_queue_empty", "oldest_message", "nothing_expired", "indexes"
 DESCRIPTIONS = {

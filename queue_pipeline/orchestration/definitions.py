@@ -22,10 +22,9 @@ from queue_pipeline.orchestration.maintenance import (
 )
 from queue_pipeline.orchestration.names import CODE_TAG, PIPELINE_TAG, Names
 from queue_pipeline.orchestration.pipeline_asset import Execute, GetAssetSpec, pipeline_asset
+from queue_pipeline.orchestration.resources import QueueTransportResource, SparkResource
 from queue_pipeline.orchestration.sensors import peek_sensor
-from queue_pipeline.orchestration.spark_resource import SparkResource
 from queue_pipeline.orchestration.storage.old_runs import remove_job
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.processing.spark.settings import spark_config

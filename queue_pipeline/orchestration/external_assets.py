@@ -10,7 +10,7 @@ import dagster as dg
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.event import Event
+from queue_pipeline.transport.messages.event import Event
 
 
 def queue_specs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.AssetSpec]:

@@ -8,14 +8,14 @@ import dagster as dg
 from pydantic import Field
 
 from queue_pipeline.orchestration.names import Names
-from queue_pipeline.orchestration.transport_resource import transport_of
+from queue_pipeline.orchestration.resources import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.returns import NotReturned, Retried
 from queue_pipeline.transport.operations.slots import SlotHolder
-from queue_pipeline.transport.queues import QueueTable
 
 RETRY_JOB = "retry_errors"
 DISCARD_JOB = "discard_errors"

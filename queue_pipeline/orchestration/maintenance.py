@@ -9,9 +9,9 @@ import dagster as dg
 
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.names import Names
+from queue_pipeline.orchestration.resources import transport_of
 from queue_pipeline.orchestration.storage.old_runs import REMOVE_JOB, REMOVE_OP, keep_days
 from queue_pipeline.orchestration.subscribing import subscribe
-from queue_pipeline.orchestration.transport_resource import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError

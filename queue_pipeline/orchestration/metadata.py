@@ -20,9 +20,8 @@ from queue_pipeline.processing.spark.internals.parts import missing_parts
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, absolute
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
-from queue_pipeline.transport.refusals import Refusal, few_of_each
-from queue_pipeline.transport.status import QueueStatus
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.inspection.status import QueueStatus
+from queue_pipeline.transport.texts import Refusal, count_of, few_of_each
 
 LONGEST_ERROR = 300
 FEW_IDS = 5

@@ -22,7 +22,7 @@ from queue_pipeline.transport.errors import (
     TableNotFoundError,
     TransientDatabaseError,
 )
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 DATABASE_BACKOFF = Backoff(first=1.0, longest=30.0)
 STOPPING = "the code server stops"

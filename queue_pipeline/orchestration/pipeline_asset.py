@@ -12,10 +12,9 @@ import dagster as dg
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.checks import report_checks
 from queue_pipeline.orchestration.names import PIPELINE_TAG, SLOTS_TAG, Names, owner
+from queue_pipeline.orchestration.resources import SparkResource, transport_of
 from queue_pipeline.orchestration.run_log import Minute, RunLog
 from queue_pipeline.orchestration.run_process import end_soon
-from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.orchestration.transport_resource import transport_of
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
@@ -32,7 +31,7 @@ from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.process_identity import this_process
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 ONE_PROCESS = (dg.in_process_executor.name, "execute_in_process_executor")
 """Executors that execute all steps in the process of the run: that of the jobs, and that of `execute_in_process`."""

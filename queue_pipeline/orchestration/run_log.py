@@ -17,7 +17,7 @@ from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.run_metrics import RunFigures
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 REPORT_SECONDS = 60.0
 MOST_FAILURE_LINES = 20

@@ -11,8 +11,8 @@ import dagster as dg
 
 from queue_pipeline.orchestration.names import PIPELINE_TAG, SLOTS_TAG, Names
 from queue_pipeline.orchestration.peek_loop import STOPPING, Cursor, Start, Tick, tick
+from queue_pipeline.orchestration.resources import QueueTransportResource, transport_of
 from queue_pipeline.orchestration.subscribing import Subscriber
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource, transport_of
 from queue_pipeline.orchestration.watch.code_server import this_code_server
 from queue_pipeline.orchestration.watch.queue_observations import observe_changes
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, end_runs

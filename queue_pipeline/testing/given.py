@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import InvalidMessageError
-from queue_pipeline.transport.messages import OutgoingMessage, new_message
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import OutgoingMessage, new_message
 
 Body: TypeAlias = str | bytes | Mapping[str, Any] | Sequence[Any] | BaseModel
 Given: TypeAlias = Body | OutgoingMessage

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 
 @dataclass(frozen=True, slots=True)

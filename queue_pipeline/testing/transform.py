@@ -24,10 +24,10 @@ from queue_pipeline.processing.spark.session import start_session
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.testing.given import Given, stored_rows
 from queue_pipeline.testing.result import RefusedMessage, SentMessage, TransformResult, plain_body, sent_messages
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.message_table import from_rows
-from queue_pipeline.transport.message_columns import check_columns
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import check_columns
 from queue_pipeline.transport.publish import INTENT
 
 REPLY = "Reply"

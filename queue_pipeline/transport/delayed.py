@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.layout import Layouts
-from queue_pipeline.transport.queues import QueueTable
 
 DEFAULT_MOVE_BATCH = 1_000
 

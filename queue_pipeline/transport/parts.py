@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
-from queue_pipeline.transport.browse import Browser
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS, AddressBook
 from queue_pipeline.transport.claims.claim_reader import ClaimReader
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.claims.claims import Claims
@@ -17,6 +17,7 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import absolute
 from queue_pipeline.transport.delayed import DelayedMessages
 from queue_pipeline.transport.failed.failed_messages import FailedMessages
+from queue_pipeline.transport.inspection.browse import Browser
 from queue_pipeline.transport.layouts.layout import Layouts
 from queue_pipeline.transport.layouts.nginn.endpoint import NGINN
 from queue_pipeline.transport.layouts.nginn.layout import nginn_layout
@@ -29,7 +30,6 @@ from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscript
 from queue_pipeline.transport.operations.pauses import Pauses
 from queue_pipeline.transport.operations.slots import Slots
 from queue_pipeline.transport.operations.user_tables import UserTables
-from queue_pipeline.transport.queues import NSERVICEBUS, AddressBook
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.settings import TransportSettings
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import InvalidMessageError
-from queue_pipeline.transport.event import Event, event_of
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscriptions
-from queue_pipeline.transport.messages import Operation, OutgoingMessage
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.event import Event, event_of
+from queue_pipeline.transport.messages.message import Operation, OutgoingMessage
 from queue_pipeline.transport.send import Sender
 
 INTENT = "Publish"

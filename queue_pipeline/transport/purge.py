@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.layout import Layouts
-from queue_pipeline.transport.queues import QueueTable
 
 DEFAULT_PURGE_BATCH = 10_000
 

@@ -6,14 +6,21 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.layouts.layout import Rows
-from queue_pipeline.transport.message_columns import MessageColumns, check_columns
-from queue_pipeline.transport.messages import Destination, Operation, OutgoingMessage, check, new_row_ids, to_rows
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import (
+    Destination,
+    Operation,
+    OutgoingMessage,
+    check,
+    new_row_ids,
+    to_rows,
+)
+from queue_pipeline.transport.messages.message_columns import MessageColumns, check_columns
 
 Resolver: TypeAlias = Callable[[Destination], QueueTable]
 

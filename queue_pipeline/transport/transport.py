@@ -7,24 +7,24 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.browse import DEFAULT_LIMIT as DEFAULT_BROWSED
-from queue_pipeline.transport.browsed import Browsed
+from queue_pipeline.transport.addresses.address import QueueAddress
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.index_audit.audit import Finding, indexes_to_warn_of
-from queue_pipeline.transport.message_columns import MessageColumns
-from queue_pipeline.transport.messages import Operation, OutgoingMessage, TransactionMode
+from queue_pipeline.transport.inspection.browse import DEFAULT_LIMIT as DEFAULT_BROWSED
+from queue_pipeline.transport.inspection.browsed import Browsed
+from queue_pipeline.transport.inspection.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
+from queue_pipeline.transport.inspection.status import MOST_COUNTED, QueueStatus
+from queue_pipeline.transport.messages.event import Event
+from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, TransactionMode
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
 from queue_pipeline.transport.parts import TransportParts
-from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
 from queue_pipeline.transport.publish import Publisher
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, purge
-from queue_pipeline.transport.queues import QueueTable
 from queue_pipeline.transport.receive import Received, Receiver
-from queue_pipeline.transport.status import MOST_COUNTED, QueueStatus
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from functools import partial
 
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline_tests.benchmarks import ours

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from queue_pipeline.defs.orders import EXPRESS, FREE_SHIPPING_FROM, SHIPPING, TAX_PERCENT, VOLUME_DISCOUNT_PERCENT
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.benchmarks.consumers.envelopes import ENDPOINT, MESSAGE_TYPES
 
 ROWS_A_PARTITION = 10_000

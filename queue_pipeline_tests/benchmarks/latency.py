@@ -8,8 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from queue_pipeline.example import shop
-from queue_pipeline.example.orders import good_orders, order_body, order_message
 from queue_pipeline.orchestration.names import PEEK_SENSOR
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline_tests.benchmarks.plan import Plan, say
@@ -18,6 +16,8 @@ from queue_pipeline_tests.benchmarks.workbench import Workbench
 from queue_pipeline_tests.support.dagster.dagster_processes import START_SECONDS, dagster_processes
 from queue_pipeline_tests.support.spark.warm_spark import private_spark
 from queue_pipeline_tests.support.waiting import eventually
+from tools.example import shop
+from tools.example.orders import good_orders, order_body, order_message
 
 LOOK_SECONDS = 0.02
 PATIENCE_SECONDS = 180.0

@@ -8,7 +8,7 @@ from typing import Any
 
 from queue_pipeline.transport import Claim, Operation, OutgoingMessage, QueueTransport
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.database.dialect import Row
+from queue_pipeline.transport.database.dialects.dialect import Row
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.plan import Plan, say
 from queue_pipeline_tests.benchmarks.report import Report, paired

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from queue_pipeline.example import shop
-from queue_pipeline.example.samples import UNREADABLE_HEADERS, Sample
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.backlogs import settle
 from queue_pipeline_tests.benchmarks.consumers.pricing import RefusedError, price
 from queue_pipeline_tests.benchmarks.server import outside_transaction
 from queue_pipeline_tests.benchmarks.workload import copy_rows
+from tools.example import shop
+from tools.example.samples import UNREADABLE_HEADERS, Sample
 
 INPUT, MOVED = shop.ORDERS, "moved"
 RESULTS = (shop.BILLING, shop.SHIPPING)

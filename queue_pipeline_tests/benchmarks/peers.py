@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from queue_pipeline.transport.database.dialect import Row
+from queue_pipeline.transport.database.dialects.dialect import Row
 
 # Of the extra `bench`, imported by name: the linters must pass where only the extras `test` and `lint` are.
 psycopg: Any = importlib.import_module("psycopg")

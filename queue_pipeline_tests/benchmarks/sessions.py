@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pyspark.sql import SparkSession
 
 from queue_pipeline.defs.orders import orders
-from queue_pipeline.example.orders import good_orders, order_body
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
@@ -17,6 +16,7 @@ from queue_pipeline_tests.benchmarks.plan import Plan
 from queue_pipeline_tests.benchmarks.report import Report
 from queue_pipeline_tests.benchmarks.workbench import Workbench
 from queue_pipeline_tests.support.processing.transforming import batch
+from tools.example.orders import good_orders, order_body
 
 BATCHES = 150
 WARM_UPS = 60

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.processing.spark.settings import PROPERTIES_VARIABLE, spark_config
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks import peers

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from queue_pipeline.example.orders import good_orders, order_body, order_message
-from queue_pipeline.example.samples import NOT_HEADERS, UNREADABLE_HEADERS, Sample, samples
 from queue_pipeline.transport import OutgoingMessage
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.benchmarks.peers import CopyRow
+from tools.example.orders import good_orders, order_body, order_message
+from tools.example.samples import NOT_HEADERS, UNREADABLE_HEADERS, Sample, samples
 
 SEED = 7
 UNTIL = datetime(2025, 5, 1, tzinfo=UTC)

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from queue_pipeline.example import shop
-from queue_pipeline.example.orders import random_seed
-from queue_pipeline.example.samples import samples
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline_tests.support.spark.cluster_run import WAIT, ClusterRun, cluster_run
 from queue_pipeline_tests.support.waiting import eventually
 from tools.cluster.standalone import StandaloneCluster
+from tools.example import shop
+from tools.example.orders import random_seed
+from tools.example.samples import samples
 from tools.postgres_cluster import PostgresCluster
 
 ORDERS = int(os.environ.get("QUEUE_PIPELINE_TEST_ORDERS", "60000"))

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class Ran:
         return line.removeprefix("queue-pipeline: error: ")
 
 
-def run(*arguments: object, stdin: bytes = b"") -> Ran:
+def run(*arguments: object, stdin: bytes = b"", program: Callable[[list[str]], int] = main) -> Ran:
     """Run a command line in this process."""
     out, err, given = (io.TextIOWrapper(io.BytesIO(data), encoding="utf-8") for data in (b"", b"", stdin))
     with (
@@ -50,7 +50,7 @@ def run(*arguments: object, stdin: bytes = b"") -> Ran:
         contextlib.redirect_stderr(err),
         mock.patch.object(sys, "stdin", given),
     ):
-        code = main([str(argument) for argument in arguments])
+        code = program([str(argument) for argument in arguments])
     texts = []
     for stream in (out, err):
         stream.flush()

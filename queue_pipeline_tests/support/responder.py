@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 
 from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport, ReceivedMessage
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 Answers = Callable[[ReceivedMessage], Iterable[OutgoingMessage]]
 

@@ -14,7 +14,9 @@ def test_tests_of_one_deployment_are_a_group_and_else_those_of_a_module():
 
 
 def test_each_module_runs_in_one_of_two_processes():
-    modules = [f"queue_pipeline_tests/unit/transport/test_{name}.py" for name in ("send", "messages", "headers")]
+    modules = [
+        f"queue_pipeline_tests/unit/transport/messages/test_{name}.py" for name in ("event", "messages", "headers")
+    ]
     options = ["-v", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"]
     ran = subprocess.run([sys.executable, "-m", "pytest", *options, *modules], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout

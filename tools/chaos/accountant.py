@@ -11,8 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, OUTBOX_TABLE, QueueTable
+from queue_pipeline.transport.addresses.queues import (
+    CLAIMED_SUFFIX,
+    CLAIMS_TABLE,
+    DELAYED_SUFFIX,
+    OUTBOX_TABLE,
+    QueueTable,
+)
+from queue_pipeline.transport.messages import headers as wire
 from tools.chaos.arena import COPIES, ERRORS, RESULTS, Arena
 from tools.chaos.desk import acknowledgements
 from tools.chaos.plan import CONTENT, MIXED, STAGES, TRAIL, message_id, number_of

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from queue_pipeline.transport import OutgoingMessage
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 NUMBER = "Chaos.Number"
 TEXT = "Chaos.Text"

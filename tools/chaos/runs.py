@@ -15,8 +15,8 @@ from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import MessageColumns, TableRows
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages import headers as wire
 from tools.chaos.arena import ERRORS
 from tools.chaos.desk import DOOMED, Desk, Doomed, Passing
 from tools.chaos.plan import MIXED, correlation_id, forwarded, message_id, number_of

@@ -10,7 +10,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from queue_pipeline.transport import MessageColumns, OutgoingMessage
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from tools.chaos.arena import EVENT
 from tools.chaos.desk import Desk, RolledBack
 from tools.chaos.plan import NUMBERS_PER_WORKER, message_id

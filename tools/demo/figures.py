@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from queue_pipeline.example import shop
 from queue_pipeline.transport.transport import QueueTransport
+from tools.example import shop
 
 _ALL = 2**31 - 1
 

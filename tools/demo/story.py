@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queue_pipeline.cli.output import write_heading, write_lines, write_table
-from queue_pipeline.example import shop
-from queue_pipeline.example.orders import random_seed
-from queue_pipeline.example.samples import samples
 from queue_pipeline.processing.spark import warm_server as warm_spark
 from queue_pipeline.processing.spark.folder import DISCOVERY_VARIABLE
 from queue_pipeline.processing.spark.session import check_reachable
@@ -26,6 +23,9 @@ from queue_pipeline.transport.transport import QueueTransport
 from tools.demo.dagster_ui import JOB, DagsterUi, Run, free_port
 from tools.demo.figures import Figures, unprocessed
 from tools.demo.workplace import DemoError, Workplace, keeps_warm, project_folder
+from tools.example import shop
+from tools.example.orders import random_seed
+from tools.example.samples import samples
 from tools.processes import Processes, tail
 
 BAD = 0.01
@@ -185,8 +185,8 @@ class Story:
         )
         write_heading("More to try")
         write_lines(
-            "  .venv/bin/queue-pipeline example send --count 5000 --bad 0.05   # more; Plots show how quick it is",
-            "  .venv/bin/queue-pipeline example totals                         # what the pipeline added up",
+            "  scripts/example send --count 5000 --bad 0.05   # more; Plots show how quick it is",
+            "  scripts/example totals                         # what the pipeline added up",
             "  .venv/bin/queue-pipeline pause orders --reason lunch            # and: resume orders",
             "",
         )

@@ -15,6 +15,7 @@ CHECKS = (
     layers.find_imports_of_upper_layers,
     layers.find_imports_of_a_layout,
     layers.find_classes_of_one_name,
+    layers.find_rooms_that_are_too_large,
     layers.find_sql_in_python,
     layers.find_header_names,
     sql_style.find_bad_sections,

@@ -11,7 +11,7 @@ from tools.lint.files import ROOT
 
 PACKAGE = ROOT / "queue_pipeline"
 TRANSPORT = PACKAGE / "transport"
-HEADERS = TRANSPORT / "headers.py"
+HEADERS = TRANSPORT / "messages" / "headers.py"
 STATEMENTS = TRANSPORT / "database" / "statements.py"
 NOT_FOR_TRANSPORT = {"dagster", "pyspark", "pandas", "click", "rich"}
 SQL = re.compile(
@@ -21,15 +21,16 @@ SQL = re.compile(
 )
 # Asking whether a connection lives, and beginning a transaction, need no file; claims.begin is a section.
 ALLOWED_SQL = {"SELECT 1", "BEGIN", "BEGIN IMMEDIATE", "begin"}
+MOST_MODULES, MOST_LINES = 15, 300
 LAYOUTS = "queue_pipeline.transport.layouts"
 KNOW_LAYOUTS = {
     "queue_pipeline/transport/parts.py": "puts the layouts together",
-    "queue_pipeline/transport/queues.py": "reads addresses of the form sql://alias/Queue",
+    "queue_pipeline/transport/addresses/queues.py": "reads addresses of the form sql://alias/Queue",
     "queue_pipeline/transport/settings.py": "has the settings of NGinn queues",
     "queue_pipeline/transport/publish.py": "publishes to the subscribers of NServiceBus",
     "queue_pipeline/transport/failed/failed_messages.py": "error queues have the layout of NServiceBus",
     "queue_pipeline/transport/failed/returns.py": "error queues have the layout of NServiceBus",
-    "queue_pipeline/orchestration/transport_resource.py": "has the settings of NGinn queues",
+    "queue_pipeline/orchestration/resources.py": "has the settings of NGinn queues",
     "queue_pipeline/cli/session.py": "has the settings of NGinn queues",
     "queue_pipeline/cli/app.py": "names the settings of NGinn queues",
     "queue_pipeline/cli/commands/nginn.py": "has the commands for NGinn queues only",
@@ -111,6 +112,17 @@ def find_classes_of_one_name() -> Iterator[str]:
                     yield f"{_name(path)}:{node.lineno}: class {node.name} is in {other}, too"
 
 
+def find_rooms_that_are_too_large() -> Iterator[str]:
+    """Folders of more than 15 modules, and modules of more than 300 lines: likely two ideas in one."""
+    for folder in sorted({path.parent for path in PACKAGE.rglob("*.py")}):
+        modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        if len(modules) > MOST_MODULES:
+            yield f"{_name(folder)}: {len(modules)} modules; up to {MOST_MODULES} are easy to survey"
+        for path in modules:
+            if (lines := len(path.read_text().splitlines())) > MOST_LINES:
+                yield f"{_name(path)}: {lines} lines; up to {MOST_LINES}"
+
+
 def find_sql_in_python() -> Iterator[str]:
     """Statements that stand in a module and not in sql/."""
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -120,12 +132,12 @@ def find_sql_in_python() -> Iterator[str]:
 
 
 def find_header_names() -> Iterator[str]:
-    """Header names that are spelled out in another module than transport/headers.py."""
+    """Header names that are spelled out in another module than transport/messages/headers.py."""
     for path in sorted(PACKAGE.rglob("*.py")):
         if path != HEADERS:
             for line, text in texts(path.read_text()):
                 if HEADER.search(text):
-                    yield f"{_name(path)}:{line}: a header name belongs into transport/headers.py: {text[:60]!r}"
+                    yield f"{_name(path)}:{line}: a header name belongs into {_name(HEADERS)}: {text[:60]!r}"
 
 
 def _name(path: Path) -> str:

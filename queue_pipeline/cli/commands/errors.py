@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from queue_pipeline.cli.commands.failed_output import (
+from queue_pipeline.cli.export import check_export, export_options, write_export
+from queue_pipeline.cli.failed_output import (
     document,
     handy_id,
     retry_command,
@@ -20,17 +21,16 @@ from queue_pipeline.cli.commands.failed_output import (
     write_takers,
     write_whole,
 )
-from queue_pipeline.cli.export import check_export, export_options, write_export
 from queue_pipeline.cli.output import write_json, write_lines
 from queue_pipeline.cli.parameters import POSITIVE, Queue, Text
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.failed_messages import DEFAULT_BATCH
-from queue_pipeline.transport.queues import QueueTable
+from queue_pipeline.transport.texts import count_of
 from queue_pipeline.transport.transport import QueueTransport
-from queue_pipeline.transport.words import count_of
 
 LISTED_MESSAGES = 20
 STAYED = 1

@@ -18,7 +18,7 @@ from queue_pipeline.cli.session import Session, shared_options
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.queue_health import HealthFinding, Limits, QueuesSeen, Watched, every_queue
 from queue_pipeline.transport.operations.queue_health import look as look_at_queues
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 if TYPE_CHECKING:
     from queue_pipeline.orchestration.storage.instance_health import InstanceSeen

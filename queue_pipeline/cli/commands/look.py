@@ -12,8 +12,8 @@ from queue_pipeline.cli.output import write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE, queue_argument, queues_argument
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
+from queue_pipeline.transport.inspection.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
+from queue_pipeline.transport.messages import headers as wire
 
 SHOWN_MESSAGES = 10
 

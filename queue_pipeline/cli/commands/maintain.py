@@ -11,12 +11,12 @@ from queue_pipeline.cli.output import flush, write, write_heading, write_json, w
 from queue_pipeline.cli.parameters import POSITIVE, any_queues_argument, queues_argument
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH
-from queue_pipeline.transport.queues import QueueTable
+from queue_pipeline.transport.texts import count_of
 from queue_pipeline.transport.transport import QueueTransport
-from queue_pipeline.transport.words import count_of
 
 FOUND = 1
 

@@ -9,10 +9,10 @@ import click
 from queue_pipeline.cli.output import duration, write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE, Text, queue_argument
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport.database.dialect import BEFORE_ALL
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.queue import DEFAULT_MINUTES, require_nginn
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 LONGEST_SHOWN = 100
 

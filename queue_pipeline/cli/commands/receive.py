@@ -10,9 +10,9 @@ from queue_pipeline.cli.output import flush, write_json, write_lines
 from queue_pipeline.cli.parameters import POSITIVE, queue_argument
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport.messages import ReceivedMessage, TransactionMode
+from queue_pipeline.transport.messages.message import ReceivedMessage, TransactionMode
 from queue_pipeline.transport.receive import Received
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 _ASIDE = {
     "expired": "expired",

@@ -12,7 +12,7 @@ from queue_pipeline.cli.parameters import Header, Seconds, Text, queue_argument
 from queue_pipeline.cli.rendering import body_document, body_text, encoded_body
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.client import CallbackSettings, QueueClient, Reply
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 DEFAULT_ENDPOINT = "queue-pipeline"
 TIMEOUT = Seconds(0.001, 24 * 3600.0, "a number of seconds above zero and at most a day")

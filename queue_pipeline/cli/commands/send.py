@@ -1,4 +1,4 @@
-"""`send`: one message, many alike, or a file of them."""
+"""`send` and `publish`: one message, many alike, a file of them, or an event."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import IO, Any
 import click
 from pydantic import ValidationError
 
-from queue_pipeline.cli.commands.bulk import check_lines, good_messages, rewindable, send_all
+from queue_pipeline.cli.bulk import check_lines, good_messages, rewindable, send_all
 from queue_pipeline.cli.jsonl import MessageLine, reason
 from queue_pipeline.cli.output import write_json, write_lines
 from queue_pipeline.cli.parameters import DELAY, POSITIVE, TIME_TO_LIVE, Header, Text, queue_argument
 from queue_pipeline.cli.progress import Reached, progress
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.example.orders import MESSAGE_TYPE, good_orders, order_body, random_seed
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.messages import OutgoingMessage
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.event import Event
+from queue_pipeline.transport.messages.message import OutgoingMessage
+from queue_pipeline.transport.texts import count_of
 
 
 @click.command()
@@ -28,7 +28,7 @@ from queue_pipeline.transport.words import count_of
 @click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte.")
 @click.option("--jsonl", type=click.File("rb"), metavar="FILE|-", help="Send the messages of a file, one a line.")
 @click.option("--skip-bad", is_flag=True, help="With --jsonl: leave out lines that are no messages.")
-@click.option("--count", type=POSITIVE, metavar="N", help="Send N messages; without a body, N sample orders.")
+@click.option("--count", type=POSITIVE, metavar="N", help="Send N messages with this body.")
 @click.option("--type", "type_", type=Text(), metavar="NAME", help="The type (EnclosedMessageTypes).")
 @click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
 @click.option("--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days.")
@@ -67,8 +67,8 @@ def send(
     if skip_bad:
         raise click.UsageError("--skip-bad is about the lines of --jsonl, which is not given")
     content = typed_body(body, body_file)
-    if content is None and count is None:
-        raise click.UsageError("nothing to send; give --body, --body-file, --jsonl or --count")
+    if content is None:
+        raise click.UsageError("nothing to send; give --body, --body-file or --jsonl")
     _send_alike(session, queue, content, count or 1, {**named, "headers": by_name(headers)})
 
 
@@ -82,8 +82,8 @@ def typed_body(body: str | None, body_file: IO[bytes] | None) -> bytes | None:
     return body.encode("utf-8", "surrogateescape") if body is not None else None
 
 
-def _send_alike(session: Session, queue: str, body: bytes | None, count: int, fields: dict[str, Any]) -> None:
-    """Send messages that differ in nothing but their ids, or samples."""
+def _send_alike(session: Session, queue: str, body: bytes, count: int, fields: dict[str, Any]) -> None:
+    """Send messages that differ in nothing but their ids."""
     made = _messages(body, fields)
     first = next(made)
     messages = itertools.chain([first], itertools.islice(made, count - 1))
@@ -117,13 +117,11 @@ def _bar(session: Session, count: int) -> AbstractContextManager[Reached | None]
     return progress(session, "sending", count) if count > 1 else nullcontext()
 
 
-def _messages(body: bytes | None, fields: dict[str, Any]) -> Iterator[OutgoingMessage]:
-    """Messages without end: copies of a body, or orders for the worked example."""
-    bodies = itertools.repeat(body) if body is not None else map(order_body, good_orders(random_seed()))
-    sample = {} if body is not None else {"type": MESSAGE_TYPE}
-    for each in bodies:
+def _messages(body: bytes, fields: dict[str, Any]) -> Iterator[OutgoingMessage]:
+    """Copies of a body without end, each with an id of its own."""
+    while True:
         try:
-            yield MessageLine(**{**sample, "body": each, **fields}).message()
+            yield MessageLine(body=body, **fields).message()
         except ValidationError as error:
             raise click.UsageError(reason(error)) from None
 
@@ -136,3 +134,55 @@ def by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
         twice = next(name for name in names if names.count(name) > 1)
         raise click.UsageError(f"header {twice} is given more than once")
     return named
+
+
+@click.command()
+@click.argument("event", type=Text(), metavar="EVENT")
+@click.option("--body", metavar="TEXT", help="The body.")
+@click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte.")
+@click.option(
+    "--parent",
+    "parents",
+    type=Text(),
+    multiple=True,
+    metavar="NAME",
+    help="A base class or interface of EVENT; repeatable.",
+)
+@click.option("--interface", is_flag=True, help="EVENT is an interface, so it has no base class System.Object.")
+@click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
+@click.option("--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days.")
+@click.option("--content-type", type=Text(), metavar="TYPE", help="Default: application/json.")
+@shared_options
+@pass_session
+def publish(
+    session: Session,
+    /,
+    event: str,
+    body: str | None,
+    body_file: IO[bytes] | None,
+    parents: tuple[str, ...],
+    interface: bool,
+    headers: tuple[tuple[str, str], ...],
+    **fields: Any,
+) -> None:
+    """Publish an event of the .NET type EVENT, a copy for each subscriber, all of them or none.
+
+    Its base classes and interfaces are known to .NET only: name those that somebody may have subscribed to.
+    """
+    if (body is None) is (body_file is None):
+        raise click.UsageError("give either --body or --body-file")
+    typed = body.encode("utf-8", "surrogateescape") if body is not None else b""
+    content = body_file.read() if body_file is not None else typed
+    named = {name: value for name, value in fields.items() if value is not None}
+    try:
+        message = MessageLine(body=content, headers=dict(headers), **named).message()
+    except ValidationError as error:
+        raise click.UsageError(reason(error)) from None
+    declared = Event(event, parents, interface=interface)
+    with session.transport() as transport:
+        copies = transport.publish(declared, message)
+    identity = message.headers[wire.MESSAGE_ID]
+    if session.json:
+        write_json({"event": declared.name, "message_id": identity, "copies": copies})
+    else:
+        write_lines(f"published {declared.name} as message {identity} to {count_of(copies, 'subscriber')}")

@@ -57,7 +57,7 @@ def start(session: Session) -> None:
             f"{ENVIRONMENT_VARIABLE} is {_setting()}, which keeps no server of its own; use for example {DEFAULT}"
         )
     # Both are slow to load and of no use to any other command.
-    from queue_pipeline.orchestration.spark_resource import SparkResource
+    from queue_pipeline.orchestration.resources import SparkResource
 
     began = time.monotonic()
     client = SparkResource(spark_config=spark_config()).spark_session

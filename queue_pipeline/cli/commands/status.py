@@ -12,7 +12,7 @@ from queue_pipeline.cli.output import duration, write_json, write_lines, write_t
 from queue_pipeline.cli.parameters import any_queues_argument
 from queue_pipeline.cli.session import Session, pass_session, shared_options
 from queue_pipeline.transport.claims.failure_counts import FailureCount
-from queue_pipeline.transport.status import QueueStatus
+from queue_pipeline.transport.inspection.status import QueueStatus
 
 _NGINN_COLUMNS = ("processed", "failed", "latency")
 _STATUS_COLUMNS = (

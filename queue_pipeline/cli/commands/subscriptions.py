@@ -10,9 +10,9 @@ import click
 from queue_pipeline.cli.output import write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import Queue, Text
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.errors import AccessDeniedError
-from queue_pipeline.transport.event import full_name
+from queue_pipeline.transport.messages.event import full_name
 
 endpoint_argument = click.argument("endpoint", type=Text(), metavar="ENDPOINT")
 topic_argument = click.argument("topic", type=Text(), metavar="TOPIC")

@@ -15,7 +15,7 @@ from queue_pipeline.cli.parameters import Seconds
 from queue_pipeline.cli.session import Session
 from queue_pipeline.transport.claims.failure_counts import FailureCount
 from queue_pipeline.transport.errors import TableNotFoundError
-from queue_pipeline.transport.status import QueueStatus
+from queue_pipeline.transport.inspection.status import QueueStatus
 from queue_pipeline.transport.transport import QueueTransport
 
 DEFAULT_INTERVAL = 2.0

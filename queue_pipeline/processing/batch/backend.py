@@ -13,7 +13,7 @@ from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.outbox import StagedGroup
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.operations.user_tables import TableRows
 
 BackendName: TypeAlias = Literal["local", "executors"]

@@ -17,9 +17,9 @@ from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.results.sorting import Failed
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim, RowsRead, ranges
 from queue_pipeline.transport.claims.claim_reader import ClaimReader, Part
+from queue_pipeline.transport.messages import headers as wire
 
 _TEXT = pa.string()
 _FIELDS: list[pa.Field[Any]] = [

@@ -38,12 +38,12 @@ from queue_pipeline.processing.spark.internals.calls import collected, physical_
 from queue_pipeline.processing.spark.plan_partitioning import is_narrow
 from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_reader import Part
 from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.errors import ClaimLostError
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.operations.user_tables import TableRows
 
 _CONFIRMED = ("row_version", "headers", "body", "message_id")

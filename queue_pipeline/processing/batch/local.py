@@ -18,7 +18,7 @@ from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import refused_among
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 
 class LocalBackend:

@@ -18,8 +18,8 @@ from queue_pipeline.processing.results.failed_copies import FailedCopies, reason
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.failed.error_message import Failure
-from queue_pipeline.transport.message_columns import MessageColumns
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.messages.message import TransactionMode
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.messages.message import TransactionMode
 
 _LOCAL = re.compile(r"local(\[.*\])?")
 

@@ -12,12 +12,12 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry
 from queue_pipeline.processing.results.envelopes import Publication, Sending
 from queue_pipeline.processing.results.failed_copies import FailedCopies, failed_copies, failed_in_place
-from queue_pipeline.transport.event import Event
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS, layout_of
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.failed.stack_frames import frame_of
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.messages.event import Event
+from queue_pipeline.transport.messages.message import TransactionMode
 from queue_pipeline.transport.operations.user_tables import TableRows
-from queue_pipeline.transport.queues import NSERVICEBUS, layout_of
 from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 
 class TaskReport(WriterCommitMessage):

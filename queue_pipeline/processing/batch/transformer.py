@@ -32,7 +32,7 @@ from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.input import Handover
 from queue_pipeline.processing.spark.internals.calls import collected
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.operations.user_tables import TableRows
 
 # A frame needs a row to have columns.

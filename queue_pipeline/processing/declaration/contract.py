@@ -25,8 +25,8 @@ from queue_pipeline.processing.declaration.outcomes import (
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.errors import TransformError, TransformExitError
 from queue_pipeline.processing.spark.internals.patches import stable_names
-from queue_pipeline.transport.event import full_name
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.messages.event import full_name
+from queue_pipeline.transport.messages.message import TransactionMode
 
 SEND_COLUMNS = tuple(name for name in OUTCOME_FIELDS if name not in ("reply", "code", "event"))
 REPLY_COLUMNS = (*SEND_COLUMNS, "code")

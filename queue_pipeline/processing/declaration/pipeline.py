@@ -10,11 +10,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.processing.spark.internals.patches import allow_early_functions
-from queue_pipeline.transport.address import endpoint_of
+from queue_pipeline.transport.addresses.address import endpoint_of
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS, layout_of
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.event import Event, full_name
-from queue_pipeline.transport.messages import LONGEST_TIME_TO_LIVE, TransactionMode
-from queue_pipeline.transport.queues import NSERVICEBUS, layout_of
+from queue_pipeline.transport.messages.event import Event, full_name
+from queue_pipeline.transport.messages.message import LONGEST_TIME_TO_LIVE, TransactionMode
 
 SHORTEST_PEEK_DELAY = 0.1
 LONG_PEEK_DELAY = 10.0

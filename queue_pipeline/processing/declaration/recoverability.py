@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.backoff import Backoff
+from queue_pipeline.transport.messages import headers as wire
 
 LONGEST_RETRYING = timedelta(hours=24)
 """A message whose last delayed retry is older than this is not tried again: its sender has given up long ago."""

@@ -7,6 +7,7 @@ import threading
 
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.errors import SparkUnavailableError
+from queue_pipeline.transport.addresses.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
@@ -19,7 +20,6 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
     UniqueIndexMissingError,
 )
-from queue_pipeline.transport.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
 from queue_pipeline.transport.transport import QueueTransport
 
 KINDS = (

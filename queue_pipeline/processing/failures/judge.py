@@ -14,7 +14,7 @@ from queue_pipeline.processing.failures.proof import Proof
 from queue_pipeline.processing.failures.verdict import Evidence, Probe, Verdict, judge
 from queue_pipeline.processing.results.exceptions import cause_of, describe, in_a_line, reason_of
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.storable import shortened
+from queue_pipeline.transport.texts import shortened
 
 LONGEST_CAUSE = 300
 SAMPLE_BYTES = 1_048_576

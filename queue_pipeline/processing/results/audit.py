@@ -9,10 +9,10 @@ from datetime import datetime
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.results.acknowledgement import is_acknowledged
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.failed.error_message import processing_headers
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 _HAS_ID = re.escape(f'"{wire.MESSAGE_ID}"') + r'\s*:\s*"[^"]'
 _HAS_MORE = "|".join(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from queue_pipeline.processing.arrow import Array
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.messages import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
+from queue_pipeline.transport.messages.message import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
 
 MILLISECOND = timedelta(milliseconds=1)
 SPANS: Mapping[str, tuple[int, int, str]] = {

@@ -14,11 +14,11 @@ from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.results.header_texts import header_texts
 from queue_pipeline.processing.results.result_ids import number_results, result_ids
 from queue_pipeline.processing.results.sorting import in_order
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.addresses.queues import layout_of
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.publish import INTENT
-from queue_pipeline.transport.queues import layout_of
 
 
 @dataclass(frozen=True)

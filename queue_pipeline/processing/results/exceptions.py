@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from queue_pipeline.processing.spark.errors import WorkerError, is_plumbing, is_spark_error, without_jvm, worker_errors
 from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE, Failure
 from queue_pipeline.transport.failed.stack_frames import FRAME_MARK, Frame, frame_lines, frames_of, plain_name
-from queue_pipeline.transport.storable import shortened, storable
+from queue_pipeline.transport.texts import shortened, storable
 
 LONGEST_TEXT = 65_536
 _DEEPEST = 10

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry, retry_headers
 from queue_pipeline.processing.results.sorting import Failed
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.completion import FailedRow
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline.transport.failed.stack_frames import Frame, trace_at
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 SHORTEST_TRACE = 2_048
 MOST_TRACES = 16 * 1024 * 1024

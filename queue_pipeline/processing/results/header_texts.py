@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Array
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 Value: TypeAlias = Any
 """A text, an array of texts, or None."""

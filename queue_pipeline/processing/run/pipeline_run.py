@@ -22,7 +22,7 @@ from queue_pipeline.processing.run.take import slots_of, take_batch
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.messages.message import TransactionMode
 from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline.transport.transport import QueueTransport
 

@@ -38,8 +38,8 @@ from queue_pipeline.transport.errors import (
     DatabaseUnavailableError,
     QueuePipelineError,
 )
-from queue_pipeline.transport.messages import TransactionMode
-from queue_pipeline.transport.storable import shortened
+from queue_pipeline.transport.messages.message import TransactionMode
+from queue_pipeline.transport.texts import shortened
 from queue_pipeline.transport.transport import QueueTransport
 
 logger = logging.getLogger(__name__)

@@ -23,9 +23,9 @@ from pyspark.sql.datasource import (
 
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.spark.internals.calls import arrow_schema
-from queue_pipeline.transport.browsed import BrowsedMessage
-from queue_pipeline.transport.database.dialect import BEFORE_ALL
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 
 BROWSED_COLUMNS = (
     "row_version BIGINT NOT NULL, id STRING NOT NULL, message_id STRING NOT NULL, message_type STRING, sent TIMESTAMP, "

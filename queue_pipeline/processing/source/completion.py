@@ -14,7 +14,7 @@ from queue_pipeline.processing.results.failed_copies import failed_copies, faile
 from queue_pipeline.processing.results.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.address import endpoint_of
+from queue_pipeline.transport.addresses.address import endpoint_of
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.failed.stack_frames import frame_of

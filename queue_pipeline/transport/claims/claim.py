@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, RowsDifferError
-from queue_pipeline.transport.queues import QueueTable
-from queue_pipeline.transport.storable import storable
+from queue_pipeline.transport.texts import storable
 
 DEFAULT_LEASE_SECONDS = 300.0
 LONGEST_LEASE_SECONDS = 24 * 60 * 60.0

@@ -13,8 +13,8 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, LockTimeoutError
 from queue_pipeline.transport.layouts.layout import Layouts, RefusedCompletionError
-from queue_pipeline.transport.message_columns import MessageColumns
-from queue_pipeline.transport.messages import Operation
+from queue_pipeline.transport.messages.message import Operation
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.send import AnyShipment, Sender, count
 
 if TYPE_CHECKING:

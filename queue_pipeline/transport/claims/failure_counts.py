@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from queue_pipeline.transport.addresses.queues import FAILURES_TABLE, AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
@@ -19,8 +20,7 @@ from queue_pipeline.transport.errors import (
     TableNotFoundError,
     TransientDatabaseError,
 )
-from queue_pipeline.transport.queues import FAILURES_TABLE, AddressBook
-from queue_pipeline.transport.storable import storable
+from queue_pipeline.transport.texts import storable
 
 LONGEST_ERROR = 1_000
 """Characters of the last error that are kept; those outside the first plane take two on SQL Server."""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.string(), nullable=False),

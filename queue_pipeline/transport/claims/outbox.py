@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from queue_pipeline.transport.addresses.queues import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claims.claim import Claim, lost
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import StagedLostError
-from queue_pipeline.transport.message_columns import MessageColumns
-from queue_pipeline.transport.messages import new_row_ids
-from queue_pipeline.transport.queues import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
+from queue_pipeline.transport.messages.message import new_row_ids
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
 
 STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")

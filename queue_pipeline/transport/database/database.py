@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.database.dialects import dialect_of
+from queue_pipeline.transport.database.dialects.lookup import dialect_of
+from queue_pipeline.transport.database.dialects.shapes import Shapes
 from queue_pipeline.transport.database.faults import Fault, driver_message, translate
 from queue_pipeline.transport.database.setting import database_url, default_database_url, secrets, shown
-from queue_pipeline.transport.database.shapes import Shapes
 from queue_pipeline.transport.database.transaction import CURRENT, Transaction, transaction_on, unwrapped
 from queue_pipeline.transport.errors import (
     CommitUnknownError,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.dialect import Row
+from queue_pipeline.transport.database.dialects.dialect import Row
 from queue_pipeline.transport.errors import ConfigurationError
 
 if TYPE_CHECKING:

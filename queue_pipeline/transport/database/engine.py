@@ -14,16 +14,16 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from queue_pipeline.transport.database.dialects.odbc_drivers import with_driver
+from queue_pipeline.transport.database.dialects.postgresql import KEEP_ALIVE
 from queue_pipeline.transport.database.faults import Fault, driver_message
-from queue_pipeline.transport.database.odbc_drivers import with_driver
-from queue_pipeline.transport.database.postgresql import KEEP_ALIVE
 from queue_pipeline.transport.database.setting import secrets, shown
 from queue_pipeline.transport.database.transaction import BATCH, transaction_on
 from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, DriverMissingError
 from queue_pipeline.transport.private_files import make_private_file, make_private_folder
 
 if TYPE_CHECKING:
-    from queue_pipeline.transport.database.dialect import Dialect
+    from queue_pipeline.transport.database.dialects.dialect import Dialect
     from queue_pipeline.transport.database.drivers import Driver
 
 IDLE_CONNECTIONS = 8
@@ -49,7 +49,9 @@ _INSTALL = {
     "pyodbc": "install the driver manager, Debian's unixodbc",
 }
 
-registry.register("postgresql.pyodbc", "queue_pipeline.transport.database.odbc_postgresql", "OdbcPostgreSqlDialect")
+registry.register(
+    "postgresql.pyodbc", "queue_pipeline.transport.database.dialects.odbc_postgresql", "OdbcPostgreSqlDialect"
+)
 
 _open: weakref.WeakSet[Engine] = weakref.WeakSet()
 _prepared: weakref.WeakSet[Pool] = weakref.WeakSet()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.dialect import Row
+from queue_pipeline.transport.database.dialects.dialect import Row
 from queue_pipeline.transport.errors import DatabaseError, DatabaseUnavailableError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.messages import OutgoingMessage
-from queue_pipeline.transport.storable import shortened, storable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import OutgoingMessage
+from queue_pipeline.transport.texts import shortened, storable
 
 LONGEST_MESSAGE = 16_384
 """What the wire allows for the text of an exception, in units of UTF-16."""

@@ -10,9 +10,9 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ConfigurationError, validation_text
-from queue_pipeline.transport.messages import from_row
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import from_row
 
 Name = Annotated[str, Field(min_length=1)]
 

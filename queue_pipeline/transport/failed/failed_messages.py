@@ -9,16 +9,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import BEFORE_ALL
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.failed.failed_message import FailedMessage, Group, Selection, read_failed
 from queue_pipeline.transport.failed.returns import Retried, Returner, Routes
 from queue_pipeline.transport.layouts.nservicebus.forwarding import parts
-from queue_pipeline.transport.messages import Destination
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.messages.message import Destination
 from queue_pipeline.transport.send import Sender
 
 DEFAULT_LIMIT = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 _PREFIXES = (wire.RETRIES, wire.EXCEPTION_PREFIX)
 _NAMES = frozenset(

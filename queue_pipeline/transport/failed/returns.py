@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
@@ -23,8 +24,7 @@ from queue_pipeline.transport.errors import (
 from queue_pipeline.transport.failed.failed_message import FailedMessage
 from queue_pipeline.transport.failed.return_to_source import without_failure
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, take_rows
-from queue_pipeline.transport.messages import OutgoingMessage, from_row
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.messages.message import OutgoingMessage, from_row
 from queue_pipeline.transport.send import Sender, Shipment
 
 MOST_NAMED = 1_000

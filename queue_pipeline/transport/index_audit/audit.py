@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
@@ -16,7 +17,6 @@ from queue_pipeline.transport.errors import (
 from queue_pipeline.transport.index_audit.description import Sequence, Size, TableDescription, describe
 from queue_pipeline.transport.index_audit.findings import Finding, QueueAudit, Severity, missing_columns
 from queue_pipeline.transport.layouts.layout import Layouts
-from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 
 __all__ = ["Finding", "IndexAuditor", "Severity"]
 

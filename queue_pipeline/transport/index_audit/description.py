@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from queue_pipeline.transport.database.dialect import Dialect
+from queue_pipeline.transport.addresses.queues import QueueTable
+from queue_pipeline.transport.database.dialects.dialect import Dialect
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.queues import QueueTable
 
 BLOATED_PAGES = 1_000
 """Pages below which an empty table is not worth a word: 8 MB."""

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from queue_pipeline.transport.browsed import BrowsedMessage
+    from queue_pipeline.transport.addresses.queues import ClaimTables, QueueTable
     from queue_pipeline.transport.claims.claim import Claim
     from queue_pipeline.transport.claims.completion import Completion
-    from queue_pipeline.transport.database.dialect import Bounds, Row
+    from queue_pipeline.transport.database.dialects.dialect import Bounds, Row
     from queue_pipeline.transport.database.transaction import Transaction
     from queue_pipeline.transport.errors import ClaimLostError
-    from queue_pipeline.transport.event import Event
     from queue_pipeline.transport.failed.failed_message import Selection
     from queue_pipeline.transport.failed.returns import Retried
     from queue_pipeline.transport.index_audit.findings import Finding
+    from queue_pipeline.transport.inspection.browsed import BrowsedMessage
+    from queue_pipeline.transport.inspection.peek import Shown
+    from queue_pipeline.transport.inspection.status import QueueStatus
     from queue_pipeline.transport.layouts.refused_rows import Leaving
-    from queue_pipeline.transport.messages import Destination, ReceivedMessage
-    from queue_pipeline.transport.peek import Shown
-    from queue_pipeline.transport.queues import ClaimTables, QueueTable
-    from queue_pipeline.transport.status import QueueStatus
+    from queue_pipeline.transport.messages.event import Event
+    from queue_pipeline.transport.messages.message import Destination, ReceivedMessage
 
 
 class Rows(Protocol):

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import Dialect
-from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
-from queue_pipeline.transport.queues import (
+from queue_pipeline.transport.addresses.address import QueueAddress
+from queue_pipeline.transport.addresses.queues import (
     CLAIMS_TABLE,
     DELAYED_SUFFIX,
     FAILURES_TABLE,
@@ -22,6 +17,11 @@ from queue_pipeline.transport.queues import (
     AddressBook,
     QueueTable,
 )
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialects.dialect import Dialect
+from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
 
 
 @dataclass(frozen=True, slots=True)

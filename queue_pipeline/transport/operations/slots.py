@@ -13,12 +13,12 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from queue_pipeline.transport.addresses.queues import SLOTS_TABLE, AddressBook, QueueTable
 from queue_pipeline.transport.claims.claim import check_lease, check_owner
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError
-from queue_pipeline.transport.queues import SLOTS_TABLE, AddressBook, QueueTable
 
 TRIES = 5
 LONGEST_REASON = 400

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from queue_pipeline.transport.database.command import Command
 
 if TYPE_CHECKING:
-    from queue_pipeline.transport.database.dialect import Dialect
-    from queue_pipeline.transport.queues import QueueTable
+    from queue_pipeline.transport.addresses.queues import QueueTable
+    from queue_pipeline.transport.database.dialects.dialect import Dialect
 
 ROWS_PER_WRITE = 500
 """More make it no faster."""

@@ -9,7 +9,8 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from queue_pipeline.transport.address import check_name
+from queue_pipeline.transport.addresses.address import check_name
+from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.errors import (
     ConfigurationError,
@@ -18,7 +19,6 @@ from queue_pipeline.transport.errors import (
     UniqueIndexMissingError,
 )
 from queue_pipeline.transport.operations.user_table_sql import RowForm, RowWriter
-from queue_pipeline.transport.queues import AddressBook
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -8,7 +8,7 @@ from collections import defaultdict
 from datetime import UTC, date, datetime
 from typing import Any
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.consumers.envelopes import ENDPOINT, MESSAGE_TYPES, failed, read_headers
 from queue_pipeline_tests.benchmarks.consumers.pricing import RefusedError, price

@@ -10,7 +10,7 @@ from datetime import date
 
 from pydantic_core import to_json
 
-from queue_pipeline.transport.messages import new_row_ids
+from queue_pipeline.transport.messages.message import new_row_ids
 from queue_pipeline_tests.benchmarks import peers
 from queue_pipeline_tests.benchmarks.consumers.by_hand import PUT, TAKE, add_totals
 from queue_pipeline_tests.benchmarks.consumers.envelopes import Envelopes, failed, read_headers, relate

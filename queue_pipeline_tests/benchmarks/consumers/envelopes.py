@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from pydantic_core import from_json
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.benchmarks.consumers.pricing import RefusedError
 
 ENDPOINT = "orders"

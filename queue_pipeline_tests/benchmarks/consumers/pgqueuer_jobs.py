@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from queue_pipeline.transport.messages import new_row_ids
+from queue_pipeline.transport.messages.message import new_row_ids
 from queue_pipeline_tests.benchmarks.consumers.envelopes import Envelopes, failed, read_headers, relate
 from queue_pipeline_tests.benchmarks.consumers.pricing import RefusedError, price
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline_tests.benchmarks import ours

@@ -50,15 +50,16 @@ def test_install_plain_makes_a_queue_without_delayed_and_claimed_tables(backend:
     assert status["delayed"] is None
 
 
-def test_samples_are_counted_received_in_order_and_gone(cli: CommandLine) -> None:
-    assert cli("send", "orders", "--count", 30, "--json").json["sent"] == 30
+def test_messages_are_counted_received_in_order_and_gone(cli: CommandLine) -> None:
+    lines = "".join(f'{{"body": {{"number": {number}}}, "type": "Shop.OrderPlaced"}}\n' for number in range(1, 31))
+    assert cli("send", "orders", "--jsonl", "-", "--json", stdin=lines.encode()).json["sent"] == 30
     (found,) = cli("peek", "orders", "--json").json["queues"]
     assert (found["count"], found["capped"]) == (30, False)
     (found,) = cli("peek", "orders", "--max-records-to-peek", 7, "--json").json["queues"]
     assert (found["count"], found["capped"]) == (7, True)
     received = cli("receive", "orders", "--max", 20, "--json").json
     assert received["received"] == 20
-    numbers = [int(json.loads(message["body"])["OrderId"].rpartition("-")[2]) for message in received["messages"]]
+    numbers = [json.loads(message["body"])["number"] for message in received["messages"]]
     assert numbers == list(range(1, 21))
     assert received["messages"][0]["headers"]["NServiceBus.EnclosedMessageTypes"] == "Shop.OrderPlaced"
     assert cli("peek", "orders", "--json").json["queues"][0]["count"] == 10
@@ -123,7 +124,7 @@ def test_lines_with_the_same_message_id_are_all_sent(cli: CommandLine) -> None:
 
 @pytest.mark.parametrize("mode", [mode.value for mode in TransactionMode])
 def test_messages_are_received_in_every_mode(cli: CommandLine, mode: str) -> None:
-    cli("send", "orders", "--count", 3)
+    cli("send", "orders", "--body", "{}", "--count", 3)
     received = cli("receive", "orders", "--max", 2, "--mode", mode, "--json").json
     assert (received["mode"], received["received"]) == (mode, 2)
     (status,) = cli("status", "orders", "--json").json["queues"]
@@ -149,7 +150,7 @@ def test_due_messages_are_moved_and_expired_ones_purged(cli: CommandLine) -> Non
 
 def test_claims_are_listed_and_released_as_they_were_listed(cli: CommandLine, backend: Backend) -> None:
     transport = backend.transport()
-    cli("send", "orders", "--count", 5)
+    cli("send", "orders", "--body", "{}", "--count", 5)
     orders = transport.resolve("orders")
     claim = transport.claims.claim(orders, "run-1", 4)
     assert claim is not None
@@ -193,7 +194,7 @@ def test_a_message_with_unreadable_headers_is_shown_and_moved_to_the_error_queue
     cli: CommandLine, backend: Backend
 ) -> None:
     transport = backend.transport()
-    cli("send", "orders", "--count", 2)
+    cli("send", "orders", "--body", "{}", "--count", 2)
     names = {"postgresql": ("headers", "seq")}.get(backend.name, ("Headers", "RowVersion"))
     table = transport.resolve("orders").qualified
     backend.sql(transport, f"UPDATE {table} SET {names[0]} = 'no json' WHERE {names[1]} = 1")

@@ -11,8 +11,8 @@ import pytest
 
 from queue_pipeline.cli.commands import errors
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import Failure, error_message
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.command_line import CommandLine
 from queue_pipeline_tests.support.databases.backends import Backend
 

@@ -18,7 +18,7 @@ WRONG = "wr0ng/p@ss:word"
 def test_a_missing_queue_is_named_with_the_command_that_creates_it(backend: Backend) -> None:
     cli = CommandLine(backend)
     looking = ["peek", "show", "receive", "status", "purge", "move-due", "audit-indexes"]
-    for verb, *options in [[verb] for verb in looking] + [["send", "--count", "2"]]:
+    for verb, *options in [[verb] for verb in looking] + [["send", "--body", "{}", "--count", "2"]]:
         failed = cli(verb, "missing", *options)
         assert (failed.code, failed.out) == (3, ""), verb
         assert "missing" in failed.error
@@ -92,7 +92,7 @@ def test_a_failure_in_the_middle_of_a_file_leaves_nothing_behind(
     cli = CommandLine(backend)
     cli("install", "orders")
     (tmp_path / "many.jsonl").write_text('{"body": "x"}\n' * 30)
-    monkeypatch.setattr("queue_pipeline.cli.commands.bulk.CHUNK_MESSAGES", 10)
+    monkeypatch.setattr("queue_pipeline.cli.bulk.CHUNK_MESSAGES", 10)
     send, calls = QueueTransport.send, []
 
     def fail_on_the_third(self: QueueTransport, *arguments: object) -> int:

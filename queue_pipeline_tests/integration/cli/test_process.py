@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 def test_install_send_peek_and_receive_work_with_nothing_configured(tmp_path: Path) -> None:
     name = program()[0]
     line = (
-        f"{name} install orders && {name} send orders --count 1000 && {name} peek orders --json "
+        f"{name} install orders && {name} send orders --body '{{}}' --count 1000 && {name} peek orders --json "
         f"&& {name} receive orders --max 10 --json"
     )
     ran = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, text=True)
@@ -60,7 +60,7 @@ def test_the_module_is_the_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_a_reader_that_goes_away_leaves_the_messages_in_the_queue(folder: Path, options: list[str]) -> None:
-    start(folder, "send", "orders", "--count", 2000)
+    start(folder, "send", "orders", "--body", "{}", "--count", 2000)
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -74,7 +74,7 @@ def test_a_reader_that_goes_away_leaves_the_messages_in_the_queue(folder: Path, 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("count", [1, 500])
 def test_an_output_without_room_leaves_the_messages_in_the_queue(folder: Path, count: int) -> None:
-    start(folder, "send", "orders", "--count", count)
+    start(folder, "send", "orders", "--body", "{}", "--count", count)
     with open("/dev/full", "w") as full:
         ran = start(folder, "receive", "orders", "--max", count, "--json", stdout=full)
     assert ran.returncode == 74
@@ -83,7 +83,7 @@ def test_an_output_without_room_leaves_the_messages_in_the_queue(folder: Path, c
 
 
 def test_a_closed_output_leaves_the_messages_in_the_queue(folder: Path) -> None:
-    start(folder, "send", "orders", "--count", 1)
+    start(folder, "send", "orders", "--body", "{}", "--count", 1)
     line = f"{program()[0]} receive orders >&-"
     ran = subprocess.run(["sh", "-c", line], cwd=folder, env=environment(), capture_output=True, text=True)
     assert ran.returncode == 1
@@ -120,7 +120,7 @@ def test_of_a_redirected_file_only_what_is_left_is_sent(folder: Path) -> None:
 def test_a_terminal_sees_progress_and_json_does_not(folder: Path) -> None:
     for options, seen in ([], True), (["--json"], False):
         controlling, terminal = pty.openpty()
-        ran = start(folder, "send", "orders", "--count", 3000, *options, stderr=terminal)
+        ran = start(folder, "send", "orders", "--body", "{}", "--count", 3000, *options, stderr=terminal)
         os.close(terminal)
         told = b""
         with open(controlling, "rb", buffering=0) as screen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queue_pipeline.transport import QueueAddress, QueueTransport, ReceivedMessage
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.command_line import CommandLine
 from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.responder import Responder, reply_to

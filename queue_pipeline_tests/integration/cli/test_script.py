@@ -38,7 +38,7 @@ def test_the_script_runs_on_a_tsql_server(sqlserver: Backend) -> None:
         for _ in range(2):
             _run_batches(sqlserver, printed.out)
     cli = CommandLine(sqlserver)
-    assert cli("send", "heap", "--count", 2).code == 0
+    assert cli("send", "heap", "--body", "{}", "--count", 2).code == 0
     assert cli("receive", "heap", "--max", 2, "--json").json["received"] == 2
     _works(cli, audit=["orders"])
 
@@ -53,7 +53,7 @@ def test_the_script_and_the_installation_agree(backend: Backend) -> None:
 
 def _works(cli: CommandLine, audit: list[str] | None = None) -> None:
     assert cli("audit-indexes", *(audit or [])).out == "no findings\n"
-    assert cli("send", "orders", "--count", 2).code == 0
+    assert cli("send", "orders", "--body", "{}", "--count", 2).code == 0
     assert cli("send", "orders", "--body", "x", "--delay", 60).code == 0
     assert cli("receive", "orders", "--max", 5, "--json").json["received"] == 2
     assert cli("claims", "list", "--json").json["claims"] == []

@@ -21,7 +21,7 @@ def cli(sqlite: Backend) -> CommandLine:
 def test_figures_stand_in_a_table_that_no_pipe_cuts(cli: CommandLine) -> None:
     name = "a.queue.with.quite.a.long.name." + "x" * 150
     cli("install", name)
-    cli("send", name, "--count", 1234)
+    cli("send", name, "--body", "{}", "--count", 1234)
     heading, _, *rows = cli("status").out.splitlines()
     assert heading.startswith("queue ") and heading.endswith("   claimed   claims   abandoned")
     assert [row.split()[0] for row in rows] == [name, "error", "orders"]
@@ -30,7 +30,7 @@ def test_figures_stand_in_a_table_that_no_pipe_cuts(cli: CommandLine) -> None:
 
 
 def test_a_count_that_reached_its_limit_says_so(cli: CommandLine) -> None:
-    cli("send", "orders", "--count", 3)
+    cli("send", "orders", "--body", "{}", "--count", 3)
     assert cli("peek", "orders", "error").out.splitlines()[2:] == ["orders         3", "error          0"]
     assert cli("peek", "orders", "--max-records-to-peek", 3).out.splitlines()[2].split(maxsplit=1) == [
         "orders",
@@ -85,7 +85,7 @@ def test_receive_prints_headers_and_the_whole_body(cli: CommandLine) -> None:
 
 def test_claims_are_told_from_one_another(cli: CommandLine, sqlite: Backend) -> None:
     assert cli("claims", "list").out == "no claims\n"
-    cli("send", "orders", "--count", 5)
+    cli("send", "orders", "--body", "{}", "--count", 5)
     transport = sqlite.transport()
     held = transport.claims.claim(transport.resolve("orders"), "run-1", 2)
     late = transport.claims.claim(transport.resolve("orders"), "run-2", 2, lease_seconds=0.001)

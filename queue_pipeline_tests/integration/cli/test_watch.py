@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_messages_are_moved_as_they_become_due_until_an_interrupt(folder: Path) -> None:
-    start(folder, "send", "orders", "--count", 2, "--delay", 0)
+    start(folder, "send", "orders", "--body", "{}", "--count", 2, "--delay", 0)
     with watching(folder, "orders", "returns") as process:
         assert line(process) == "moved 2 messages of orders\n"
         start(folder, "send", "returns", "--body", "soon", "--delay", "0.3")
@@ -57,7 +57,7 @@ def test_messages_are_moved_as_they_become_due_until_an_interrupt(folder: Path) 
 def test_every_move_is_a_json_document_of_its_own(folder: Path) -> None:
     with watching(folder, "orders", "--json") as process:
         for count in (1, 3):
-            start(folder, "send", "orders", "--count", count, "--delay", 0)
+            start(folder, "send", "orders", "--body", "{}", "--count", count, "--delay", 0)
             assert json.loads(line(process)) == {"queue": "orders", "moved": count}
         assert interrupted(process) == (0, "")
 
@@ -70,11 +70,11 @@ def test_a_queue_that_does_not_exist_is_told_at_once(folder: Path) -> None:
 
 def test_a_reader_that_goes_away_ends_the_watch(folder: Path) -> None:
     with watching(folder, "orders") as process:
-        start(folder, "send", "orders", "--count", 1, "--delay", 0)
+        start(folder, "send", "orders", "--body", "{}", "--count", 1, "--delay", 0)
         assert line(process) == "moved 1 message of orders\n"
         assert process.stdout is not None
         process.stdout.close()
-        start(folder, "send", "orders", "--count", 1, "--delay", 0)
+        start(folder, "send", "orders", "--body", "{}", "--count", 1, "--delay", 0)
         assert process.wait(timeout=60) == 141
 
 
@@ -82,7 +82,7 @@ def test_status_is_a_json_document_per_line_with_messages_in_and_out_per_second(
     with watching(folder, "orders", "--json", name="status") as process:
         (first,) = json.loads(line(process))["queues"]
         assert (first["queue"], first["pending"], first["in_per_second"]) == ("orders", 0, None)
-        start(folder, "send", "orders", "--count", 500)
+        start(folder, "send", "orders", "--body", "{}", "--count", 500)
         assert rate(process, "in_per_second") > 0
         assert start(folder, "receive", "orders", "--max", 500).returncode == 0
         assert rate(process, "out_per_second") > 0

@@ -146,7 +146,7 @@ def refuses_seven(text):
 def test_spark_that_cannot_start_says_what_to_do():
     """In a process of its own, because a process has one Spark."""
     program = """
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.processing.errors import SparkUnavailableError
 try:
     SparkResource(spark_config={"spark.master": "local[1]", "spark.driver.memory": "100m"}).spark_session

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.example import shop
-from queue_pipeline.example.orders import good_orders, order_body, order_message
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.spark.cluster_run import cluster_run
+from tools.example import shop
+from tools.example.orders import good_orders, order_body, order_message
 
 COMMAND = [str(Path(sys.executable).with_name("dagster")), "job", "execute", "-m", "queue_pipeline.definitions"]
 

@@ -5,11 +5,11 @@ import pytest
 
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.failed_message_jobs import FAILED_MESSAGE_NAMES
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.resources import QueueTransportResource
 from queue_pipeline.transport import OutgoingMessage
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed.error_message import Failure, error_message
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.dagster import pipelines
 
 OPS = {"retry_errors": "return_failed_messages", "discard_errors": "discard_failed_messages"}

@@ -8,9 +8,9 @@ from pyspark.sql.types import StringType
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.failed.failed_message import Selection
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support import service_control
 from queue_pipeline_tests.support.dagster import pipelines
 

@@ -11,7 +11,7 @@ from queue_pipeline.orchestration.checks import AGE, ERRORS, look
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.processing.declaration.outcomes import each, fail, publish, send
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.event import Event
+from queue_pipeline.transport.messages.event import Event
 from queue_pipeline_tests.support.dagster import in_process, pipelines
 from queue_pipeline_tests.support.databases.backends import run_sql
 

@@ -7,9 +7,9 @@ import pytest
 
 from queue_pipeline.orchestration.checks import AGE, ERRORS, EXPIRED, look
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.failed.error_message import Failure, error_message
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.dagster import pipelines
 from queue_pipeline_tests.support.waiting import eventually
 

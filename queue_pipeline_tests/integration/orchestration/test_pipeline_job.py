@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 
 from queue_pipeline.orchestration import names, run_log
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.processing.declaration.outcomes import each, fail, send
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.dagster import pipelines
 
 pytestmark = pytest.mark.spark_on_sqlite

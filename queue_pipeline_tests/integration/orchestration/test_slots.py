@@ -5,7 +5,7 @@ import pytest
 
 from queue_pipeline.orchestration import names, pipeline_asset
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.process_identity import this_process

@@ -24,8 +24,8 @@ PROJECT = """
 import dagster as dg
 
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.resources import SparkResource
+from queue_pipeline.orchestration.resources import QueueTransportResource
 from queue_pipeline.processing.spark.settings import spark_config
 
 resources = {

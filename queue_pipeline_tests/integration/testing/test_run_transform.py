@@ -27,8 +27,8 @@ from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.testing import TransformResult, message, run_transform, temporary_transport
 from queue_pipeline.transport import Event
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.processed import process
 
 OF_THE_MOMENT = (wire.MESSAGE_ID, wire.TIME_SENT, wire.DELIVER_AT)

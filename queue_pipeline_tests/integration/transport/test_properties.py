@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.transport import OutgoingMessage, QueueAddress, QueueTable, QueueTransport, TransactionMode
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import AddressError, QueueNotFoundError
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.backends import Backend, run_sql
 
 # Every example works on tables of its own or leaves them as it found them, so that they can share a schema.

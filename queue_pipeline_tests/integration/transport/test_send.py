@@ -11,8 +11,8 @@ from queue_pipeline.transport import (
     TransactionMode,
     new_message,
 )
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import InvalidMessageError, LayoutChangedError, QueueNotFoundError
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.waiting import eventually
 
 pytestmark = pytest.mark.both_drivers

@@ -2,10 +2,10 @@
 
 import pytest
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.errors import ConfigurationError, DatabaseError
+from queue_pipeline.transport.messages import headers as wire
 
 UNSTORABLE = {
     "NUL": "or\0ders",

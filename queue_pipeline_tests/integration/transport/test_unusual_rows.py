@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from queue_pipeline.transport import OutgoingMessage, TransactionMode, new_message
-from queue_pipeline.transport.queues import DELAYED_SUFFIX
+from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX
 from queue_pipeline_tests.support.databases.hostile_rows import stored
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, Bus, body_of, number_of
 from queue_pipeline_tests.support.nginn.nginn_bus import settings as nginn_settings

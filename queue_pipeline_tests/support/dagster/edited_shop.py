@@ -21,8 +21,8 @@ from pyspark.sql import functions as F
 
 from edited_shop.countries import SERVED
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.resources import SparkResource
+from queue_pipeline.orchestration.resources import QueueTransportResource
 from queue_pipeline.processing.declaration.outcomes import each, fail, send
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.spark.settings import spark_config

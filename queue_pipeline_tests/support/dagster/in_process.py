@@ -5,7 +5,7 @@ import time
 import dagster as dg
 
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.resources import QueueTransportResource
 from queue_pipeline_tests.support.dagster import pipelines
 
 

@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.resources import QueueTransportResource, SparkResource
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline_tests.support.databases.backends import Backend

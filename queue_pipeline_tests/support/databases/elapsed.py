@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queue_pipeline.transport.queues import CLAIMS_TABLE, DELAYED_SUFFIX, SLOTS_TABLE
+from queue_pipeline.transport.addresses.queues import CLAIMS_TABLE, DELAYED_SUFFIX, SLOTS_TABLE
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.databases.backends import Backend
 

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline.transport.failed.failed_message import Selection
-from queue_pipeline.transport.messages import new_row_ids
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import new_row_ids
 
 ALL = Selection(everything=True)
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """What the tests of holders share."""
 
-from queue_pipeline.transport.queues import SLOTS_TABLE
+from queue_pipeline.transport.addresses.queues import SLOTS_TABLE
 
 LEASE = 300.0
 

@@ -17,7 +17,7 @@ from queue_pipeline.transport.claims.claims import ClaimedMessages
 from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
-from queue_pipeline.transport.messages import ReceivedMessage
+from queue_pipeline.transport.messages.message import ReceivedMessage
 from queue_pipeline_tests.support.nginn.nginn_peer import DEADLINE_SECONDS, Peer, is_refused
 
 ALIAS = "shop"

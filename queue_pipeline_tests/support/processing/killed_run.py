@@ -38,7 +38,7 @@ from queue_pipeline.transport.claims.completion import Completer, Completion
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
 from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.operations.user_tables import TableRows, UserTables
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.transport import QueueTransport

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX
+from queue_pipeline.transport.addresses.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.databases.elapsed import end_delays, end_leases
 from queue_pipeline_tests.support.processing.killed_run import LEDGER, POISON, Run, drain

@@ -11,9 +11,9 @@ from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import Failed
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 
 class PlainTransformer:

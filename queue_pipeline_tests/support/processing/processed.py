@@ -6,7 +6,7 @@ from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.messages.message import TransactionMode
 
 
 def process(processor: BatchProcessor, pipeline: QueuePipeline, claim: Claim) -> BatchReport:

@@ -17,15 +17,15 @@ from queue_pipeline.processing.errors import EverythingFailsError
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
+from queue_pipeline.transport.addresses.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, FAILURES_TABLE
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.failed.failed_message import Selection
-from queue_pipeline.transport.message_columns import MessageColumns
-from queue_pipeline.transport.queues import CLAIMED_SUFFIX, CLAIMS_TABLE, DELAYED_SUFFIX, FAILURES_TABLE
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.databases.elapsed import end_delays, end_leases
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer, Poisoned

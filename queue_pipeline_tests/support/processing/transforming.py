@@ -11,7 +11,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import Claim
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 
 def number():

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES

@@ -17,8 +17,7 @@ from pyspark.sql.functions import arrow_udf, pandas_udf, udf  # type: ignore[att
 from pyspark.sql.types import ArrayType, StringType
 
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.spark_resource import SparkResource
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.resources import QueueTransportResource, SparkResource
 from queue_pipeline.processing.declaration.outcomes import each, send
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.spark.settings import spark_config

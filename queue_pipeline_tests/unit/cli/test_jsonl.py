@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.cli.commands import bulk
+from queue_pipeline.cli import bulk
 from queue_pipeline.cli.jsonl import MessageLine, read_lines
 from queue_pipeline.cli.rendering import body_document
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.messages import OutgoingMessage
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import OutgoingMessage
 
 
 def parse(line: str) -> OutgoingMessage:

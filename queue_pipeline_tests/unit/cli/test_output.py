@@ -11,7 +11,7 @@ from queue_pipeline.cli.failures import explain, redact
 from queue_pipeline.cli.output import duration, size_of, visible
 from queue_pipeline.cli.rendering import body_document, body_text
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
-from queue_pipeline.transport.words import count_of
+from queue_pipeline.transport.texts import count_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queue_pipeline.cli.commands.watch import QueueReading, Rates, rates
-from queue_pipeline.transport.status import QueueStatus
+from queue_pipeline.transport.inspection.status import QueueStatus
 
 
 def sample(at, issued, pending, claimed=0, *, capped=False, processed=None, failed=None):

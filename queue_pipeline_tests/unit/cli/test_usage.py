@@ -27,7 +27,7 @@ AWAY = "postgresql://u:p@127.0.0.1:1/db"
         ("receive orders --mode sometimes", "'sometimes' is not one of"),
         ("purge orders --batch 0", "not in the range"),
         ("move-due orders --batch -5", "not in the range"),
-        ("send orders", "nothing to send; give --body, --body-file, --jsonl or --count"),
+        ("send orders", "nothing to send; give --body, --body-file or --jsonl"),
         ("send orders --count 0", "not in the range"),
         ("send orders --body x --body-file -", "--body and --body-file are both given"),
         ("send orders --body x --ttl 0", "above zero and at most 2073600 (24 days)"),

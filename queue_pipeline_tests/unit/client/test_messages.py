@@ -8,10 +8,10 @@ from queue_pipeline.client.pending import Ending
 from queue_pipeline.client.request import OWN, encoded, request_message
 from queue_pipeline.client.unmatched import LATE, UNMATCHED, why_unmatched
 from queue_pipeline.transport import ReceivedMessage
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.address import QueueAddress
+from queue_pipeline.transport.addresses.address import QueueAddress
+from queue_pipeline.transport.addresses.instances import instance_address
 from queue_pipeline.transport.errors import AddressError, ConfigurationError, InvalidMessageError
-from queue_pipeline.transport.instances import instance_address
+from queue_pipeline.transport.messages import headers as wire
 
 
 class Order(BaseModel):

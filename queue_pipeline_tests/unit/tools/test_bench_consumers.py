@@ -7,9 +7,7 @@ from datetime import date
 import click
 import pytest
 
-from queue_pipeline.example.orders import order_message
-from queue_pipeline.example.samples import KINDS, UNREADABLE_HEADERS
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.benchmarks import ours
 from queue_pipeline_tests.benchmarks.__main__ import check_extra
 from queue_pipeline_tests.benchmarks.consumers.by_hand_tuned import Work
@@ -17,6 +15,8 @@ from queue_pipeline_tests.benchmarks.consumers.envelopes import Envelopes, faile
 from queue_pipeline_tests.benchmarks.consumers.pricing import RefusedError, price
 from queue_pipeline_tests.benchmarks.orders import Source
 from queue_pipeline_tests.benchmarks.workload import copy_rows, make_samples
+from tools.example.orders import order_message
+from tools.example.samples import KINDS, UNREADABLE_HEADERS
 
 
 def order(**changes) -> bytes:

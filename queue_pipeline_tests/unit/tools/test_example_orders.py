@@ -12,11 +12,11 @@ import pytest
 from pydantic import ValidationError
 
 from queue_pipeline.defs.orders import TAX_PERCENT, OrderPlaced
-from queue_pipeline.example.assortment import ARTICLES, CUSTOMERS
-from queue_pipeline.example.orders import good_orders, order_body, random_seed
-from queue_pipeline.example.samples import KINDS, UNREADABLE_HEADERS, Parcel, Sample, samples
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.messages import headers as wire
+from tools.example.assortment import ARTICLES, CUSTOMERS
+from tools.example.orders import good_orders, order_body, random_seed
+from tools.example.samples import KINDS, UNREADABLE_HEADERS, Parcel, Sample, samples
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 

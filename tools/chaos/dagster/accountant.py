@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from queue_pipeline.transport.queues import (
+from queue_pipeline.transport.addresses.queues import (
     CLAIMED_SUFFIX,
     CLAIMS_TABLE,
     DELAYED_SUFFIX,

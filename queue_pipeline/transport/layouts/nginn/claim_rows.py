@@ -11,13 +11,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook, ClaimTables
 from queue_pipeline.transport.claims.claim import DEFAULT_MAX_BYTES, Claim, partly_lost, ranges
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import Bounds
+from queue_pipeline.transport.database.dialects.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.layouts.layout import RefusedCompletionError
@@ -26,8 +26,8 @@ from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECON
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary
 from queue_pipeline.transport.layouts.nginn.text import decode_headers, without_half
 from queue_pipeline.transport.layouts.refused_rows import Leaving
-from queue_pipeline.transport.queues import AddressBook, ClaimTables
-from queue_pipeline.transport.storable import storable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.texts import storable
 
 UNREADABLE = "unreadable; the .NET reader would stop at this message"
 

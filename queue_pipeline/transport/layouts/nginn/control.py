@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
@@ -15,8 +15,8 @@ from queue_pipeline.transport.layouts.nginn.rows import StoredRow
 from queue_pipeline.transport.layouts.nginn.settings import LONGEST_WAIT
 from queue_pipeline.transport.layouts.nginn.subscriptions import NGinnSubscriptions, control_message, control_type
 from queue_pipeline.transport.layouts.nginn.text import type_of
-from queue_pipeline.transport.messages import OutgoingMessage
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import OutgoingMessage
 from queue_pipeline.transport.send import Sender
 
 KINDS: Final = ("SubscribeRequest", "UnsubscribeRequest", "SubscriptionExpiring", "SubscriptionTimeout", "Ping")

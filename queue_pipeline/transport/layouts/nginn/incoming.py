@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
@@ -17,9 +18,7 @@ from queue_pipeline.transport.layouts.nginn.sequences import Sequences, numbered
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, SortedRows, is_foreign, sort_rows
 from queue_pipeline.transport.layouts.nginn.text import LONGEST_HEADERS
 from queue_pipeline.transport.layouts.refused_rows import Leaving, is_refusal
-from queue_pipeline.transport.queues import AddressBook, QueueTable
-from queue_pipeline.transport.refusals import Refusal, few_of_each
-from queue_pipeline.transport.storable import storable
+from queue_pipeline.transport.texts import Refusal, few_of_each, storable
 
 DEFAULT_ORDER = ("retry_time", "id")
 FIFO_ORDER = ("id",)

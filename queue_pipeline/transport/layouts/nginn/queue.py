@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import BEFORE_ALL
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.control import ControlMessages
 from queue_pipeline.transport.layouts.nginn.endpoint import NGINN
@@ -15,7 +16,6 @@ from queue_pipeline.transport.layouts.nginn.incoming import Incoming
 from queue_pipeline.transport.layouts.nginn.receiving import NGinnReceiver
 from queue_pipeline.transport.layouts.nginn.sequences import Sequences
 from queue_pipeline.transport.layouts.nginn.subscriptions import NGinnSubscriptions
-from queue_pipeline.transport.queues import AddressBook, QueueTable
 from queue_pipeline.transport.send import Sender
 
 DEFAULT_MINUTES = 5

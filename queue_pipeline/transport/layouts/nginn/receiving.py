@@ -7,7 +7,7 @@ import logging
 import traceback
 from collections.abc import Iterator
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.claims.completion import FailedRow
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
@@ -18,9 +18,9 @@ from queue_pipeline.transport.layouts.nginn.rows import StoredRow, received
 from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary
 from queue_pipeline.transport.layouts.refused_rows import Leaving
-from queue_pipeline.transport.messages import ReceivedMessage
-from queue_pipeline.transport.queues import AddressBook, QueueTable
-from queue_pipeline.transport.storable import storable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import ReceivedMessage
+from queue_pipeline.transport.texts import storable
 
 logger = logging.getLogger(__name__)
 

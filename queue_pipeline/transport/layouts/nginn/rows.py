@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.addresses.queues import QueueTable
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.layouts.nginn.endpoint import LONGEST_ENDPOINT, is_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
@@ -21,8 +21,8 @@ from queue_pipeline.transport.layouts.nginn.text import (
     type_of,
     typed_body,
 )
-from queue_pipeline.transport.messages import ReceivedMessage
-from queue_pipeline.transport.queues import QueueTable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import ReceivedMessage
 
 LONGEST_LABEL = 100
 LONGEST_CORRELATION = 100

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.messages import headers as wire
 
 POSTPONE_MILLISECONDS = 8_390
 """Until the next look at a message whose turn has not come, unless the one before it makes it ready first."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.layouts.nginn.control import CONTROL_TYPES
 from queue_pipeline.transport.layouts.nginn.rows import check_row
 from queue_pipeline.transport.layouts.nginn.text import decode_headers, type_of
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.messages import headers as wire
 
 
 class RowSummary(NamedTuple):

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import AddressError, ConfigurationError, QueueNotFoundError, SubscriberError
-from queue_pipeline.transport.event import full_name
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import KnownSubscribers
-from queue_pipeline.transport.messages import Operation, OutgoingMessage, new_message
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.event import full_name
+from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.send import Sender
 
 NAMESPACE: Final = "NGinnBPM.MessageBus.Messages"

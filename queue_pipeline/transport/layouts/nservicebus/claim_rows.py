@@ -7,17 +7,17 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import ClaimTables, QueueTable
 from queue_pipeline.transport.claims.claim import Claim, differs
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import Bounds
+from queue_pipeline.transport.database.dialects.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
 from queue_pipeline.transport.layouts.refused_rows import Leaving
-from queue_pipeline.transport.messages import ReceivedMessage, from_row
-from queue_pipeline.transport.queues import ClaimTables, QueueTable
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import ReceivedMessage, from_row
 
 
 class NServiceBusClaimRows:

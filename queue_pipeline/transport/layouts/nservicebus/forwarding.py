@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
@@ -19,11 +19,10 @@ from queue_pipeline.transport.errors import (
 )
 from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.layouts.refused_rows import is_refusal
-from queue_pipeline.transport.messages import Operation, OutgoingMessage, ReceivedMessage, from_row
-from queue_pipeline.transport.queues import AddressBook, ClaimTables, QueueTable
-from queue_pipeline.transport.refusals import Refusal, few_of_each
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, ReceivedMessage, from_row
 from queue_pipeline.transport.send import Sender, Shipment
-from queue_pipeline.transport.storable import storable
+from queue_pipeline.transport.texts import Refusal, few_of_each, storable
 
 LONGEST_EXCEPTION_MESSAGE = 16_384
 ROWS_PER_STATEMENT = 500

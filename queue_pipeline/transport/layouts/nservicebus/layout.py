@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.event import Event
 from queue_pipeline.transport.failed.failed_messages import FailedMessages
 from queue_pipeline.transport.layouts.layout import Layout
 from queue_pipeline.transport.layouts.nservicebus.claim_rows import NServiceBusClaimRows
@@ -14,7 +14,7 @@ from queue_pipeline.transport.layouts.nservicebus.receiving import NServiceBusRe
 from queue_pipeline.transport.layouts.nservicebus.rows import NServiceBusRows
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscriptions
 from queue_pipeline.transport.layouts.nservicebus.tables import NServiceBusTables
-from queue_pipeline.transport.queues import AddressBook, QueueTable
+from queue_pipeline.transport.messages.event import Event
 from queue_pipeline.transport.send import Sender
 
 

@@ -6,15 +6,15 @@ import contextlib
 import logging
 from typing import Any
 
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.layouts.layout import Intake
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
 from queue_pipeline.transport.layouts.refused_rows import Leaving
-from queue_pipeline.transport.messages import ReceivedMessage, from_row
-from queue_pipeline.transport.queues import QueueTable
-from queue_pipeline.transport.refusals import Refusal, few_of_each
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import ReceivedMessage, from_row
+from queue_pipeline.transport.texts import Refusal, few_of_each
 
 logger = logging.getLogger(__name__)
 

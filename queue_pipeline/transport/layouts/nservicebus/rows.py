@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.browsed import BrowsedMessage
+from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX, AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import Row
+from queue_pipeline.transport.database.dialects.dialect import Row
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.messages import from_row
-from queue_pipeline.transport.peek import Shown
-from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook, ClaimTables, QueueTable
+from queue_pipeline.transport.inspection.browsed import BrowsedMessage
+from queue_pipeline.transport.inspection.peek import Shown
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message import from_row
 
 
 class NServiceBusRows:

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from queue_pipeline.transport.address import QueueAddress, check_name
+from queue_pipeline.transport.addresses.address import QueueAddress, check_name
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS, AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
@@ -23,8 +24,7 @@ from queue_pipeline.transport.errors import (
     TableNotFoundError,
     TransientDatabaseError,
 )
-from queue_pipeline.transport.event import check_width, full_name
-from queue_pipeline.transport.queues import NSERVICEBUS, AddressBook, QueueTable
+from queue_pipeline.transport.messages.event import check_width, full_name
 
 CACHE_SECONDS = 5.0
 """How long an answer to "who subscribed?" is used again: a new subscriber may miss the events of that time."""

@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.dagster import pipelines
 from queue_pipeline_tests.support.waiting import eventually

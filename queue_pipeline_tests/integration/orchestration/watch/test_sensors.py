@@ -13,7 +13,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.transport_resource import QueueTransportResource
+from queue_pipeline.orchestration.resources import QueueTransportResource
 from queue_pipeline.orchestration.watch import queue_observations
 from queue_pipeline.orchestration.watch.surroundings import IN_FLIGHT
 from queue_pipeline.orchestration.watch.watched_pipelines import pipelines_of

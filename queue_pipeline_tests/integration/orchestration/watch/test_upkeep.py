@@ -11,8 +11,8 @@ from queue_pipeline.orchestration.watch.run_upkeep import Deployment
 from queue_pipeline.orchestration.watch.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import MessageColumns
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline_tests.support.dagster import pipelines
 from queue_pipeline_tests.support.dagster.held_by_runs import HERE, Clock, add_run, hold, holders
 from queue_pipeline_tests.support.dagster.in_process import peek_sensor, skip_reason, ticked

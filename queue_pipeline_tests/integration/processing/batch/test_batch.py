@@ -13,10 +13,10 @@ from queue_pipeline.processing.declaration.outcomes import Append, Merge, Result
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.databases.claimed_rows import shift_row_versions
 from queue_pipeline_tests.support.processing.processed import process as process_claim

@@ -19,9 +19,9 @@ from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.nginn.nginn_peer import Peer
 from queue_pipeline_tests.support.processing.recovering import THIS_CODE
 from queue_pipeline_tests.support.waiting import eventually

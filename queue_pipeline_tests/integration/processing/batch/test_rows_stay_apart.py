@@ -12,7 +12,7 @@ from queue_pipeline.processing.batch.claimed_batch import parse_bodies, read_bat
 from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.declaration.outcomes import each, fail, send
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.transport.messages import TransactionMode
+from queue_pipeline.transport.messages.message import TransactionMode
 from queue_pipeline_tests.support.databases.hostile_rows import (
     BODIES,
     HEADERS,

@@ -11,8 +11,8 @@ from queue_pipeline.processing.declaration.outcomes import Append, Merge, Result
 from queue_pipeline.processing.declaration.pipeline import Output
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.results.sorting import NO_REPLY_ADDRESS
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.transforming import batch, failures, ids, number, numbered, run, sent, x
 
 

@@ -6,8 +6,8 @@ from pyspark.sql import functions as F
 from queue_pipeline.orchestration.metadata import of_run, sentence
 from queue_pipeline.processing.declaration.outcomes import Results, add_to, append_to, each, fail, publish, reply, send
 from queue_pipeline.processing.run.run_metrics import RunFigures
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.hostile_rows import HostileRow, insert
 from queue_pipeline_tests.support.processing.both_routes import fill, numbers, process
 

@@ -14,8 +14,8 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
+from queue_pipeline.transport.messages import headers as wire
 
 RATES = {"EUR": 100, "CHF": 95}
 

@@ -12,8 +12,8 @@ from queue_pipeline.processing.results.acknowledgement import acknowledgements
 from queue_pipeline.processing.results.audit import audit_copies
 from queue_pipeline.processing.results.exceptions import describe, error_types
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE, Failure, error_message
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.service_control import (
     ACKNOWLEDGEMENT_QUEUE,
     guid_of,

@@ -13,7 +13,7 @@ from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport import OutgoingMessage
 from queue_pipeline.transport.failed.error_message import error_message
-from queue_pipeline.transport.messages import ReceivedMessage
+from queue_pipeline.transport.messages.message import ReceivedMessage
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import declare, fill, run
 from queue_pipeline_tests.support.service_control import import_error

@@ -12,7 +12,7 @@ from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.errors import BatchTimeoutError
 from queue_pipeline.processing.run import pipeline_run as draining
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import bodies, declare, fill, headers, run
 from queue_pipeline_tests.support.waiting import eventually

@@ -3,10 +3,10 @@
 import pytest
 
 from queue_pipeline.processing.declaration.recoverability import Recoverability
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import CLAIMS_TABLE, FAILURES_TABLE
 from queue_pipeline.transport.claims.failure_counts import UNSTORABLE
 from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE
-from queue_pipeline.transport.queues import CLAIMS_TABLE, FAILURES_TABLE
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import (
     AT_ONCE,

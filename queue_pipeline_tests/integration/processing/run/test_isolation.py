@@ -8,7 +8,7 @@ from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Rec
 from queue_pipeline.processing.errors import EverythingFailsError, SparkLostError
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.elapsed import end_leases
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import (

@@ -11,7 +11,7 @@ from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.failures.decision import Step
 from queue_pipeline.transport import OutgoingMessage, new_message
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer, Poisoned, poisoned_by
 from queue_pipeline_tests.support.processing.recovering import AT_ONCE, bodies, declare, fill, headers, make_due, run
 

@@ -14,10 +14,10 @@ from queue_pipeline.processing.results.outcome_writer import OutcomeWriter
 from queue_pipeline.processing.source import source
 from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport, new_message
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
+from queue_pipeline.transport.messages import headers as wire
 
 FORMAT = source.FORMAT
 

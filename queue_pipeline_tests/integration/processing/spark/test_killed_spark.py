@@ -17,8 +17,8 @@ from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.own_server import OwnServer
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.processing.spark.settings import spark_config
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport import new_message
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing import killing_transforms
 from queue_pipeline_tests.support.processing.recovering import THIS_CODE, bodies, fill, headers, prove
 from queue_pipeline_tests.support.spark import killed_spark_run

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.drivers import SqlServerDriver
 from queue_pipeline.transport.errors import (
     AccessDeniedError,

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from queue_pipeline.transport import QueueTransport, new_message
-from queue_pipeline.transport.database.odbc_drivers import with_driver
+from queue_pipeline.transport.database.dialects.odbc_drivers import with_driver
 from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline.transport.errors import ConfigurationError
 

@@ -9,7 +9,7 @@ from queue_pipeline.transport import Operation, QueueTransport, new_message
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import (
     CommitUnknownError,
     DatabaseError,

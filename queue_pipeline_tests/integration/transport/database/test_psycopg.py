@@ -17,9 +17,8 @@ from queue_pipeline.transport import (
     TransactionMode,
     new_message,
 )
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import (
@@ -29,6 +28,7 @@ from queue_pipeline.transport.errors import (
     InvalidMessageError,
     QueueNotFoundError,
 )
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.send import COPIED_TYPES
 from queue_pipeline_tests.support.databases.backends import PSYCOPG, PYODBC
 from queue_pipeline_tests.support.databases.sessions import kill, pid_of

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from queue_pipeline.transport import Operation, QueueTransport, new_message
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.database.odbc_drivers import packaged_sqlserver_driver
+from queue_pipeline.transport.database.dialects.odbc_drivers import packaged_sqlserver_driver
 from queue_pipeline.transport.errors import CommitUnknownError, DatabaseUnavailableError, LockTimeoutError
 from queue_pipeline_tests.support.databases.backends import PYODBC
 from queue_pipeline_tests.support.databases.partition import Partition

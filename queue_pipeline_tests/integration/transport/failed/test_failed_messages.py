@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import BEFORE_ALL
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed.failed_message import Selection
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.send import Sender
 from queue_pipeline_tests.support.databases.failed import ALL, NOON, bodies, fail, failure, raw, waiting
 

@@ -3,9 +3,9 @@
 import pytest
 
 from queue_pipeline.transport import OutgoingMessage
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.returns import MOST_NAMED
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.failed import ALL, bodies, fail, failure, raw, waiting
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.queues import SLOTS_TABLE
+from queue_pipeline.transport.addresses.queues import SLOTS_TABLE
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.databases.slot_table import LEASE, table_of
 

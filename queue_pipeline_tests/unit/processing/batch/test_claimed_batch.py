@@ -16,8 +16,8 @@ from queue_pipeline.processing.batch.claimed_batch import (
     parse_timestamps,
     prepare,
 )
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.message_table import from_rows
+from queue_pipeline.transport.messages import headers as wire
 
 ID, TALK = wire.quote(wire.MESSAGE_ID), wire.quote(wire.CONVERSATION_ID)
 LONG = "x" * 5_000_000

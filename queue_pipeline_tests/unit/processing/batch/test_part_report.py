@@ -17,8 +17,8 @@ from queue_pipeline.processing.batch.part_report import (
     row_versions,
 )
 from queue_pipeline.processing.body.parse import body_parser
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.message_table import from_rows
+from queue_pipeline.transport.messages import headers as wire
 
 FIRST = datetime(2026, 2, 3, 4, 5, 6, 7, UTC)
 versions = st.lists(st.integers(-5, 30) | st.sampled_from([2**62, 2**62 + 1, 2**63 - 1]), max_size=30)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from queue_pipeline.processing.batch.part_report import read_part
 from queue_pipeline.processing.batch.sent_times import SLOWEST_KEPT, SentTimes
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,11 +9,11 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry
 from queue_pipeline.processing.results.audit import audit_copies
 from queue_pipeline.processing.results.failed_copies import failed_copies, same_reason
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.claims.message_table import from_rows
-from queue_pipeline.transport.database.dialects import DIALECTS
+from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.failed.error_message import Failure
-from queue_pipeline.transport.queues import AddressBook
+from queue_pipeline.transport.messages import headers as wire
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda messages: messages)

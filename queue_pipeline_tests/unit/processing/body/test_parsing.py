@@ -27,10 +27,10 @@ from pyspark import cloudpickle
 from pyspark.sql.types import LongType, StructField, StructType
 
 from queue_pipeline.defs.orders import OrderPlaced
-from queue_pipeline.example.samples import samples
 from queue_pipeline.processing.body.parse import CHUNK_MESSAGES, UNREADABLE_BODY, BodyParser, Problem, body_parser
 from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline_tests.support.processing.bodies import parsed, payload, plain, problem
+from tools.example.samples import samples
 
 
 class Line(BaseModel):

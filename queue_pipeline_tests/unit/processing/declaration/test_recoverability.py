@@ -14,8 +14,8 @@ from queue_pipeline.processing.declaration.recoverability import (
     retry_headers,
 )
 from queue_pipeline.processing.failures.decision import Step, after_failure
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.messages import headers as wire
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
 USUAL = Recoverability()

@@ -8,9 +8,9 @@ import pytest
 
 from queue_pipeline.processing.results import acknowledgement
 from queue_pipeline.processing.results.acknowledgement import acknowledgements
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import check_columns
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import check_columns
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TOLD = "2026-03-04 05:06:07:000000 Z"

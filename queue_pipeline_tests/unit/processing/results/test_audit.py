@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from queue_pipeline.processing.results.audit import audit_copies
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.message_columns import check_columns
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.message_columns import check_columns
 from queue_pipeline_tests.support.service_control import ImportFailedError, import_audit
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

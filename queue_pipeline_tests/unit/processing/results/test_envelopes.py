@@ -8,8 +8,8 @@ import pytest
 from queue_pipeline.processing.results.envelopes import Publication, Sending, envelopes
 from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.results.sorting import sort_outcomes
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.outcome_tables import fail, message, publish, related, reply, send
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89, UTC)

@@ -15,8 +15,8 @@ from queue_pipeline.processing.results.failed_copies import (
     ids_of,
     same_reason,
 )
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import Failure
+from queue_pipeline.transport.messages import headers as wire
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda messages: messages)

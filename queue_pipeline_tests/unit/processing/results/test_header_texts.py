@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from queue_pipeline.processing.results.header_texts import escaped, header_texts
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 hard = st.sampled_from(
     ['"', "\\", "/", "\n", "\t", "\x00", "\x1e", "\x7f", "\u2028", "é", "漢", "😀", "</script>", " "]

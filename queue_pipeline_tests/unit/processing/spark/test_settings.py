@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from queue_pipeline.orchestration.spark_resource import SparkResource
+from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.spark.session import check_reachable, prepare_environment
 from queue_pipeline.processing.spark.settings import further_properties, spark_config

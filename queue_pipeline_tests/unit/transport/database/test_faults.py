@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queue_pipeline.transport.database.dialects.postgresql import PostgreSql
+from queue_pipeline.transport.database.dialects.sqlite import Sqlite
+from queue_pipeline.transport.database.dialects.sqlserver import SqlServer
 from queue_pipeline.transport.database.faults import Fault, driver_message, native_number, translate
-from queue_pipeline.transport.database.postgresql import PostgreSql
-from queue_pipeline.transport.database.sqlite import Sqlite
-from queue_pipeline.transport.database.sqlserver import SqlServer
 from queue_pipeline.transport.errors import (
     AccessDeniedError,
     AlreadyExistsError,

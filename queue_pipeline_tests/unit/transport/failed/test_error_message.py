@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE, Failure, error_message
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.service_control import import_error
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

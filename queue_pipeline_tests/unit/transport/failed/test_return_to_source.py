@@ -6,14 +6,14 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.dialects.mssql.pyodbc import MSDialect_pyodbc
 
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.address import QueueAddress
-from queue_pipeline.transport.database.dialects import DIALECTS
+from queue_pipeline.transport.addresses.address import QueueAddress
+from queue_pipeline.transport.addresses.queues import AddressBook
+from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection, bare_name, first_type, full_name, read_failed
 from queue_pipeline.transport.failed.return_to_source import without_failure
 from queue_pipeline.transport.layouts.nservicebus.forwarding import ROWS_PER_STATEMENT, parts
-from queue_pipeline.transport.queues import AddressBook
+from queue_pipeline.transport.messages import headers as wire
 
 ROW = "0190A0B0-0000-7000-8000-00000000000A"
 TYPES = "Sales.OrderPlaced, Sales.Messages, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null;Sales.IEvent, Sales"

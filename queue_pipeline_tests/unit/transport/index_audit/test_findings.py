@@ -1,11 +1,11 @@
 import pytest
 import sqlglot
 
-from queue_pipeline.transport.database.dialects import DIALECTS
+from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX, AddressBook
+from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.database.statements import sections
 from queue_pipeline.transport.index_audit.description import Index, Sequence, Size, TableDescription
 from queue_pipeline.transport.index_audit.findings import Finding, QueueAudit, Severity, missing_columns
-from queue_pipeline.transport.queues import DELAYED_SUFFIX, AddressBook
 
 INT4 = 2**31 - 1
 INT8 = 2**63 - 1

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlglot import exp
 
-from queue_pipeline.transport.database.dialects import DIALECTS
+from queue_pipeline.transport.addresses.queues import AddressBook
+from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.database.drivers import DRIVERS
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.operations.user_table_sql import RowForm, RowWriter
 from queue_pipeline.transport.operations.user_tables import TableRows, check_rows, folded, plain_values
-from queue_pipeline.transport.queues import AddressBook
 
 SQLGLOT_NAMES = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
 WORST = ("k'1]\"?--", 'n;/*{x}*/":name', "c ?😀]] :v0_0 %s\\:", "total")

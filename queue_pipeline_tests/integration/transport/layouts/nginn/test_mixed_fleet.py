@@ -16,10 +16,10 @@ from unittest import mock
 import pytest
 
 from queue_pipeline.transport import Operation, OutgoingMessage
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.completion import Completion, FailedRow
 from queue_pipeline.transport.errors import ClaimLostError
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.databases.backends import Backend
 from queue_pipeline_tests.support.nginn.nginn_peer import HandlerFailed, Peer, Taken, is_refused

@@ -2,8 +2,8 @@
 
 import pytest
 
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.claims.completion import Completion
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, PLACED, SENDER, body_of, changed, number_of
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from queue_pipeline.transport import OutgoingMessage
-from queue_pipeline.transport import headers as wire
+from queue_pipeline.transport.messages import headers as wire
 
 VERSIONS = {
     "version 1: varchar headers, clustered, no index on Expires": ("varchar(max)", True, True, None),

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from queue_pipeline.transport import TransactionMode, new_message
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     QueueNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.operations.install import InstallOptions
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.databases.backends import run_sql

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from queue_pipeline.transport import Event, QueueAddress, new_message
-from queue_pipeline.transport import headers as wire
 from queue_pipeline.transport.errors import (
     AddressError,
     ConfigurationError,
@@ -16,6 +15,7 @@ from queue_pipeline.transport.errors import (
     TableNotFoundError,
 )
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscription, Subscriptions
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.command_line import CommandLine
 
 ACCEPTED = Event("Shop.OrderAccepted, Shop", ("Shop.IOrderEvent", "NServiceBus.IEvent"))

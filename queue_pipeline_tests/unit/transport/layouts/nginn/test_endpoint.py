@@ -1,10 +1,10 @@
 import pytest
 
-from queue_pipeline.transport.database.dialects import DIALECTS
+from queue_pipeline.transport.addresses.queues import AddressBook
+from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.endpoint import Endpoint, is_endpoint, parse_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
-from queue_pipeline.transport.queues import AddressBook
 
 
 @pytest.fixture(params=sorted(DIALECTS))

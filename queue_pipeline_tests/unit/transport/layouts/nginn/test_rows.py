@@ -3,9 +3,9 @@ import uuid
 
 import pytest
 
-from queue_pipeline.transport import headers as wire
-from queue_pipeline.transport.database.dialect import NEVER_EXPIRES, Row
-from queue_pipeline.transport.database.dialects import DIALECTS
+from queue_pipeline.transport.addresses.queues import AddressBook
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.layouts.nginn.rows import (
     StoredRow,
@@ -18,7 +18,7 @@ from queue_pipeline.transport.layouts.nginn.rows import (
     written,
 )
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
-from queue_pipeline.transport.queues import AddressBook
+from queue_pipeline.transport.messages import headers as wire
 
 SETTINGS = NGinnSettings(aliases=("db",), endpoint="sql://db/Me", types={"A.B, C": "b"})
 BOOK = AddressBook(DIALECTS["sqlite"], nginn=SETTINGS)

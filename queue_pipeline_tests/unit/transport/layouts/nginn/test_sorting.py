@@ -2,11 +2,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from queue_pipeline.transport.database.dialects import DIALECTS
+from queue_pipeline.transport.addresses.queues import AddressBook
+from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, sort_rows
 from queue_pipeline.transport.layouts.nginn.subscriptions import control_type
-from queue_pipeline.transport.queues import AddressBook
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 600_000)
 PING = f'{{"$type":"{control_type("Ping")}"}}'

@@ -1,0 +1,115 @@
+"""The resources of pipelines: the transport to the queues, and Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import threading
+from typing import Any
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from dagster_spark import utils
+from pydantic import PrivateAttr
+
+from queue_pipeline.orchestration.names import Names
+from queue_pipeline.processing.errors import SparkUnavailableError
+from queue_pipeline.processing.spark.session import start_session
+from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport.addresses.queues import SUBSCRIPTIONS_VARIABLE
+from queue_pipeline.transport.layouts.nginn.settings import parse_nginn_settings
+
+
+class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
+    """The database whose tables are the queues.
+
+    Dagster sets resources up for every tick and every step; connections are kept for the life of the process, so that
+    a tick a second does not mean a login a second.
+    """
+
+    database: str | None = None
+    """`sqlite:///…`, `postgresql://…` or `mssql://…`; give it as an EnvVar, which the UI never shows.
+    Without it, `QUEUE_PIPELINE_DATABASE`, else a SQLite file."""
+    default_schema: str | None = None
+    default_catalog: str | None = None
+    queue_schemas: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
+    queue_catalogs: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
+    subscriptions_table: str | None = None
+    """The address of the table of subscriptions, the same for all who share events; by default that of
+    `QUEUE_PIPELINE_SUBSCRIPTIONS_TABLE`, else `SubscriptionRouting` in the default schema."""
+
+    nginn: str | None = None
+    """The settings of NGinn.MessageBus queues: JSON, or a file of it. Without it, `QUEUE_PIPELINE_NGINN`."""
+
+    def transport(self, endpoint: str | None = None, error_queue: str = "error") -> QueueTransport:
+        """The transport of this process for these settings; `endpoint` is the queue whose delayed table sends use."""
+        settings = json.dumps(
+            [
+                self.default_schema,
+                self.default_catalog,
+                self.queue_schemas,
+                self.queue_catalogs,
+                self.nginn,
+                self.subscriptions_table or os.environ.get(SUBSCRIPTIONS_VARIABLE) or None,
+            ]
+        )
+        return _transport(self.database, settings, endpoint, error_queue)
+
+
+def transport_of(context: Any, names: Names) -> QueueTransportResource:
+    """The resource of a step, a check or a tick. By its key, which a parameter's name could not carry a prefix for."""
+    resource: QueueTransportResource = getattr(context.resources, names.transport)
+    return resource
+
+
+@functools.cache
+def _transport(database: str | None, settings: str, endpoint: str | None, error_queue: str) -> QueueTransport:
+    schema, catalog, queue_schemas, queue_catalogs, nginn, subscriptions_table = json.loads(settings)
+    return QueueTransport(
+        database,
+        schema=schema,
+        catalog=catalog,
+        queue_schemas=queue_schemas,
+        queue_catalogs=queue_catalogs,
+        error_queue=error_queue,
+        endpoint=endpoint,
+        nginn=None if nginn is None else parse_nginn_settings(nginn),
+        subscriptions_table=subscriptions_table,
+    )
+
+
+flatten: Any = utils.flatten_dict
+_building = threading.Lock()
+
+
+class SparkResource(LazyPySparkResource):
+    """A session that is started when the first batch needs it: an empty queue never starts a JVM.
+
+    `spark_config` is any of Spark's properties: `spark.master`, or `spark.remote` for Spark Connect.
+    """
+
+    _interrupted: bool = PrivateAttr(default=False)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Spark's properties, by their full names."""
+        return {key: str(value) for key, value in flatten(self.spark_config)}
+
+    def _init_session(self) -> None:
+        with _building:
+            if self._spark_session is not None:
+                return
+            if self._interrupted:
+                raise SparkUnavailableError("the run was terminated before Spark was needed")
+            self._spark_session = start_session(self.properties)
+
+    def interrupt(self) -> None:
+        """Stop what is being computed, for a run that is terminated."""
+        self._interrupted = True
+        session: Any = self._spark_session
+        if session is not None:
+            # The run ends either way; a server that is gone has nothing left to stop.
+            with contextlib.suppress(Exception):
+                session.interruptAll()

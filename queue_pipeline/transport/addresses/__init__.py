@@ -1,0 +1,1 @@
+"""Addresses: what people write, and the tables that they mean."""

@@ -1,0 +1,1 @@
+"""The dialects: what differs between the servers and their drivers."""

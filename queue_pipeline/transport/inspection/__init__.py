@@ -1,0 +1,1 @@
+"""Looking at a queue without taking anything: peek, browse, status."""

@@ -1,0 +1,1 @@
+"""Messages: headers and formats of the wire, and the values that carry them."""
