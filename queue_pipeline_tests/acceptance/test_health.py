@@ -19,6 +19,7 @@ TICK_SECONDS = 15
 """Ticks take 4 s here, and Dagster begins one every 5 s."""
 
 
+@pytest.mark.slow
 def test_a_code_server_that_is_gone_is_noticed_and_its_restart_too(shop: Shop, dagster: Dagster) -> None:
     settle(shop, dagster)
     assert "orders" in eventually(lambda: _healthy(shop, dagster), seconds=60)["queues"]

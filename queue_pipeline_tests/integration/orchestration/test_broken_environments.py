@@ -104,7 +104,13 @@ def kept(transport):
     )
 
 
-@pytest.mark.parametrize("cause", BROKEN)
+REPRESENTATIVE = ("ModuleNotFoundError", "RecursionError")
+"""One cause in Spark's workers, and one in this process; the others run with `scripts/test --all`."""
+
+
+@pytest.mark.parametrize(
+    "cause", [pytest.param(one, marks=() if one in REPRESENTATIVE else pytest.mark.slow) for one in BROKEN]
+)
 def test_messages_stay_uncounted_until_the_environment_works(sqlite, orders, warm, instance, cause):
     resources = pipelines.resources(sqlite, warm)
     pipeline = pipelines.declare(transform=BROKEN[cause], recoverability=ONCE, batch_messages=2)
