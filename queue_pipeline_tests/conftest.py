@@ -55,7 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the slow tests as well, which rarely fail")
     parser.addoption(
-        "--quick", action="store_true", help="run what needs no Spark, no browser and no processes of Dagster"
+        "--quick", action="store_true", help="run what needs no Spark, no server, no browser and no services of Dagster"
     )
 
 
@@ -70,9 +70,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_heavy(item: pytest.Item) -> bool:
-    """Whether a test uses Spark, or starts servers or many processes of its own."""
-    needs_spark = "spark_settings" in getattr(item, "fixturenames", ())
-    return needs_spark or bool(item.get_closest_marker("heavy")) or group_of(item.nodeid) in SERVICES
+    """Whether a test uses Spark or a server, or starts many processes of its own."""
+    fixtures, callspec = getattr(item, "fixturenames", ()), getattr(item, "callspec", None)
+    on_a_server = callspec is not None and callspec.params.get("backend", "sqlite") != "sqlite"
+    needs_a_server = on_a_server or not {"spark_settings", "postgres", "postgresql"}.isdisjoint(fixtures)
+    return bool(needs_a_server or item.get_closest_marker("heavy") or group_of(item.nodeid) in SERVICES)
 
 
 @pytest.hookimpl(optionalhook=True)

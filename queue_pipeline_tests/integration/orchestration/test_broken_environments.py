@@ -149,6 +149,7 @@ def refuses_seven(text):
     return text
 
 
+@pytest.mark.heavy
 def test_spark_that_cannot_start_says_what_to_do():
     """In a process of its own, because a process has one Spark."""
     program = """
