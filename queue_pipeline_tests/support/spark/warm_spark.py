@@ -11,6 +11,8 @@ from pathlib import Path
 
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+from queue_pipeline.processing.spark.warm_server import find
+
 DISCOVERY_VARIABLE = "SPARK_LOCAL_CONNECT_DISCOVERY"
 
 
@@ -42,7 +44,7 @@ def private_spark(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _say_goodbye() -> None:
-    """End this process's session before its server: a client says goodbye at exit, for long if nobody answers."""
+    """End this process's session before its server: a client says goodbye at exit, for minutes if nobody answers."""
     session = RemoteSession._get_default_session()
-    if session is not None:
+    if session is not None and find() is not None:
         session.stop()
