@@ -60,7 +60,7 @@ def pushed_condition(filter_: Filter, columns: Mapping[str, BrowsedColumn]) -> C
     if negated and (not column.exact or type(inner) not in (EqualTo, In)):
         return None
     if operator in ("IS NULL", "IS NOT NULL"):
-        return Condition(inner.attribute[0], operator) if column.exact or operator == "IS NOT NULL" else None
+        return Condition(inner.attribute[0], operator) if column.exact else None
     given = inner.value if operator == "IN" else (inner.value,)
     # Nothing equals NULL; and nothing is unlike a list with NULL in it, which Spark is left to find out.
     known = [value for value in given if value is not None]
