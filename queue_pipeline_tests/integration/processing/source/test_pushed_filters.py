@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
 from sqlalchemy import event
 
 from queue_pipeline.processing.batch.worker_transport import executor_settings
+from queue_pipeline.processing.source.pushed_filters import MOST_VALUES
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline_tests.support.browse_source import read
@@ -164,6 +165,11 @@ def test_the_statement_that_is_sent_holds_the_condition_and_binds_its_value(
         assert str(bound) in values
         assert str(bound) not in statement or bound == 1
     assert bool(left) is is_left
+
+
+def test_more_values_than_a_statement_takes_are_left_to_spark(transport):
+    fewer, more = (In(("row_version",), tuple(range(number))) for number in (MOST_VALUES, MOST_VALUES + 1))
+    assert read(transport, "orders", fewer, more, columns=["row_version"])[1] == [more]
 
 
 @pytest.mark.parametrize("queue", ["orders", ORDERS], ids=["nservicebus", "nginn"])
