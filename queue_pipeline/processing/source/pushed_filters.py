@@ -66,8 +66,8 @@ def pushed_condition(filter_: Filter, columns: Mapping[str, BrowsedColumn]) -> C
     known = [value for value in given if value is not None]
     if not known or len(known) > MOST_VALUES or (negated and len(known) < len(given)):
         return None
-    bound = [_VALUES[column.kind](operator, value) for value in known]
-    if any(value is None for value in bound):
+    bound = [made for value in known if (made := _VALUES[column.kind](operator, value)) is not None]
+    if len(bound) < len(known):
         return None
     return Condition(inner.attribute[0], operator, tuple(bound), negated)
 

@@ -18,13 +18,13 @@ import pytest
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline_tests.support.waiting import eventually
 from tools.cluster import programs
-from tools.cluster.cluster_folder import STATE, ClusterFolder
+from tools.cluster.cluster_folder import ClusterFolder
 from tools.cluster.command import CONNECT_PORT, main
 from tools.cluster.errors import ClusterError
 from tools.cluster.executors import executors_of
 from tools.cluster.master_page import registered_workers
 from tools.cluster.memory import megabytes
-from tools.cluster.ports import Ports, answers, prefer, take
+from tools.cluster.ports import STATE, Ports, answers, prefer, take
 from tools.cluster.standalone import StandaloneCluster
 from tools.cluster.state import ClusterState, Member
 from tools.processes import Processes
