@@ -14,10 +14,9 @@ from pydantic import ValidationError
 
 from queue_pipeline.transport.private_files import PRIVATE_FOLDER, make_private_folder, write_private_file
 from tools.cluster.errors import ClusterError
+from tools.cluster.ports import STATE
 from tools.cluster.state import ClusterState
 from tools.processes import Processes
-
-STATE = "cluster.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,8 @@ class StandaloneCluster:
         self._state = self._state.emptied()
 
     def _take_ports(self) -> Ports:
-        connect = take(self._ports.connect, "the Connect server") if self._state.with_connect else 0
-        return Ports(take(self._ports.master, "the master"), connect, prefer(self._ports.ui))
+        connect = take(self._ports.connect, "the Connect server", "--connect-port N") if self._state.with_connect else 0
+        return Ports(take(self._ports.master, "the master", "--master-port N"), connect, prefer(self._ports.ui))
 
     def _start_all(self, ports: Ports) -> None:
         master = self._launch("master", programs.master(ports.master, ports.ui), ports.master, ports.ui)

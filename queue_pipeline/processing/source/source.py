@@ -3,7 +3,6 @@
 Example::
 
     claim = transport.claim("orders", owner="nightly", max_messages=1_000_000)
-    register(spark, transport)
     messages = spark.read.format("sql_queue").option("claim", claim_option(claim)).load()
     results.write.format("sql_queue").option("claim", claim_option(claim)).mode("append").save()
     errors = spark.read.format("sql_queue").option("queue", "error").load()
@@ -32,17 +31,17 @@ from queue_pipeline.processing.source.columns import COLUMNS, PROBLEM
 from queue_pipeline.processing.source.reader import ClaimSourceReader
 from queue_pipeline.processing.source.stream_reader import QueueStreamReader, StreamOptions
 from queue_pipeline.processing.source.stream_writer import StreamOutcomeWriter
+from queue_pipeline.processing.spark.settings import PUSHDOWN
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
 
 FORMAT = "sql_queue"
 CLAIM, STREAM, QUEUE = "claim", "stream", "queue"
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 class QueueSource(DataSource):
-    """Claims of a database's queues. `register` makes the class that knows which database."""
+    """Claims of a database's queues. A class made of it knows which database."""
 
     settings: ClassVar[ExecutorSettings]
     instance: ClassVar[str]
@@ -120,11 +119,23 @@ class QueueSource(DataSource):
 
 
 def register(spark: SparkSession, transport: QueueTransport) -> None:
-    """Make `format("sql_queue")` mean the queues of this transport's database, in this session."""
-    knows = {"settings": executor_settings(transport), "instance": uuid.uuid4().hex[:8]}
-    spark.dataSource.register(type("QueueSource", (QueueSource,), knows))
+    """Make `format("sql_queue")` mean the queues of this transport's database, in this session.
+
+    Without it, it means those of the database that the environment of Spark's driver, or Connect server, names.
+    """
+    spark.dataSource.register(_source_of(transport, uuid.uuid4().hex[:8]))
     # Without it, Spark refuses a reader that can filter by itself.
     spark.conf.set(PUSHDOWN, "true")
+
+
+def environment_source(instance: str) -> type[QueueSource]:
+    """The source of the database that the environment of this process names."""
+    return _source_of(QueueTransport(), instance)
+
+
+def _source_of(transport: QueueTransport, instance: str) -> type[QueueSource]:
+    knows = {"settings": executor_settings(transport), "instance": instance}
+    return type("QueueSource", (QueueSource,), knows)
 
 
 def messages_of(claimed: DataFrame, body_schema: BodySchema | None = None) -> DataFrame:

@@ -22,7 +22,7 @@ from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.spark.connect_retries import give_up_soon
 from queue_pipeline.processing.spark.folder import private_folders
 from queue_pipeline.processing.spark.settings import master_addresses
-from queue_pipeline.processing.spark.warm_server import end_unfinished, starts_beside
+from queue_pipeline.processing.spark.warm_server import end_unfinished, starts_beside, taken_port
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 DEFAULT_CONNECT_PORT = 15002
@@ -66,7 +66,7 @@ def _built(config: dict[str, str]) -> SparkSession:
 
 
 def _name_others(config: dict[str, str]) -> None:
-    """A server takes two gigabytes: log which others run when one more is about to be started."""
+    """A server takes two gigabytes: log which others run, and what has its port, when one is about to be started."""
     for other in starts_beside(config):
         logger.warning(
             "a Spark server of yours is warm for %s (process %d); this project and setting get one of their own; "
@@ -75,6 +75,8 @@ def _name_others(config: dict[str, str]) -> None:
             other.pid,
             other.how_to_end,
         )
+    if (taken := taken_port(config)) is not None:
+        logger.warning("%s", taken)
 
 
 def prepare_environment() -> None:

@@ -20,6 +20,10 @@ FORMS = (
     "k8s://https://host:port or sc://host:15002 (Spark Connect)"
 )
 DRIVER_MEMORY = "2g"
+WARM_PORT = 15_012
+"""Where a warm server listens if no process has the port. Not 15002: a Connect server of one's own is found there."""
+PORT_PROPERTY = "spark.local.connect.server.port"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Variables from which Java takes options by itself."""
 
@@ -108,7 +112,7 @@ def _properties_of(chosen: str) -> dict[str, str]:
     if not _MASTER.fullmatch(master) or (warm and not master.startswith("local")):
         raise ConfigurationError(f"{ENVIRONMENT_VARIABLE} is {chosen!r}; use one of: {FORMS}")
     if warm:
-        return {**SESSION, **DRIVER, **LOOPBACK, "spark.remote": master, "spark.local.connect.reuse": "true"}
+        return {**SESSION, **DRIVER, **LOOPBACK, **WARM, "spark.remote": master}
     driver = {**DRIVER, **(LOOPBACK if _stays_here(master) else CLUSTER)}
     return {**SESSION, **driver, "spark.master": master, "spark.app.name": "queue_pipeline"}
 
@@ -140,6 +144,8 @@ SESSION = {
     # For a limit in bytes Spark would measure all rows that it has gathered, one by one, on the way to a Python worker;
     # for structs that takes long. The part that a task was given bounds what it reads and writes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    # Without it Spark refuses to read a queue by `sql_queue`, which has the database filter.
+    PUSHDOWN: "true",
     # Spark analyses some queries twice, by its old and its new analyser, and compares them.
     "spark.sql.analyzer.singlePassResolver.dualRunWithLegacy": "false",
     # Batches arrive as local relations; this rule would compute on them while planning, in one thread.
@@ -153,6 +159,10 @@ DRIVER = {
     "spark.sql.shuffleExchange.maxThreadThreshold": "32",
     "spark.sql.broadcastExchange.maxThreadThreshold": "32",
     "spark.sql.resultQueryStage.maxThreadThreshold": "64",
+}
+WARM = {
+    "spark.local.connect.reuse": "true",
+    PORT_PROPERTY: str(WARM_PORT),
 }
 COLLECTOR = {
     # Batches are large arrays that live for a second: a collector that runs beside the work spends more on them.

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queue_pipeline.processing.spark.folder import ABOUT, DISCOVERY, DISCOVERY_VARIABLE, spark_folder
-from queue_pipeline.processing.spark.settings import spark_config
+from queue_pipeline.processing.spark.port_holder import port_holder
+from queue_pipeline.processing.spark.settings import PORT_PROPERTY, PROPERTIES_VARIABLE, spark_config
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.private_files import user_folder
 
@@ -75,6 +76,20 @@ def starts_beside(config: Mapping[str, str]) -> list[WarmSpark]:
         return []
     own = spark_folder(config) / DISCOVERY
     return [] if find(own) is not None else find_others(own)
+
+
+def taken_port(config: Mapping[str, str]) -> str | None:
+    """If a server is about to be started and another process has its port: which one, and how to choose another."""
+    if PORT_PROPERTY not in config or find(os.environ.get(DISCOVERY_VARIABLE) or spark_folder(config) / DISCOVERY):
+        return None
+    port = config[PORT_PROPERTY]
+    holder = port_holder(int(port)) if port.isdigit() else None
+    if holder is None:
+        return None
+    return (
+        f"port {port} is taken by {holder}; the Spark server gets another free port, which queue-pipeline spark status "
+        f"shows; choose one with {PROPERTIES_VARIABLE}='{PORT_PROPERTY}=N'"
+    )
 
 
 def end(discovery: str | os.PathLike[str] | None = None) -> WarmSpark | None:

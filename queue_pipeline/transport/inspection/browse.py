@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
@@ -14,6 +14,7 @@ from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.failed_messages import failed_in_chosen
 from queue_pipeline.transport.inspection.browsed import Browsed, BrowsedMessage
+from queue_pipeline.transport.inspection.conditions import BrowsedColumn, Condition, Page
 from queue_pipeline.transport.layouts.layout import Layouts
 
 DEFAULT_LIMIT = 1_000
@@ -45,18 +46,30 @@ class Browser:
             found = (one for one in found if selection.matches(one, is_meant))
         return Browsed(str(queue), _first(queue, found, limit), failed=True)
 
-    def scan(self, queue: QueueTable, *, failed: bool = False, after: int = BEFORE_ALL) -> Iterator[BrowsedMessage]:
-        """Messages after a row version, in order, as they are asked for."""
+    def scan(
+        self,
+        queue: QueueTable,
+        *,
+        failed: bool = False,
+        conditions: Sequence[Condition] = (),
+        with_body: bool = True,
+    ) -> Iterator[BrowsedMessage]:
+        """Messages that meet all conditions, in order, as they are asked for; without bodies, those are empty."""
         rows = self._layouts.of(queue).rows
+        after = BEFORE_ALL
 
         def look(own: Transaction) -> Sequence[BrowsedMessage]:
-            return rows.browse(own, queue, after, PAGE, failed=failed)
+            return rows.browse(own, queue, Page(after, PAGE, tuple(conditions), with_body), failed=failed)
 
         while page := self._database.run(look, write=False):
             yield from page
             if len(page) < PAGE:
                 return
             after = page[-1].row_version
+
+    def columns(self, queue: QueueTable) -> Mapping[str, BrowsedColumn]:
+        """The columns by which `scan` can choose messages of a queue."""
+        return self._layouts.of(queue).rows.browsed_columns
 
 
 def _first(queue: QueueTable, found: Iterable[Any], limit: int | None) -> list[Any]:

@@ -13,8 +13,9 @@ from queue_pipeline.transport.messages import headers as wire
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = ("row_version", "id", "message_id", "message_type", "sent", "expired", "problem")
+COLUMNS = ("row_version", "id", "message_id", "message_type", "sent", "expires", "expired", "problem")
 FAILURE_COLUMNS = ("failed_queue", "exception_type", "exception_message", "time_of_failure")
+MOMENTS = ("sent", "expires", "time_of_failure")
 BODY, PAYLOAD = "body", "payload"
 
 
@@ -28,6 +29,8 @@ class BrowsedMessage:
     body: bytes = field(repr=False)
     expired: bool = False
     problem: str | None = None
+    expires: datetime | None = None
+    """When it expires, where the table has a column for that; NGinn keeps it in a header."""
 
     @property
     def message_id(self) -> str:
@@ -125,7 +128,7 @@ class Browsed(Sequence[BrowsedMessage]):
         import pyarrow as pa
 
         moment = pa.timestamp("us", "UTC")
-        kinds = {"row_version": pa.int64(), "expired": pa.bool_(), "sent": moment, "time_of_failure": moment}
+        kinds = {"row_version": pa.int64(), "expired": pa.bool_(), **dict.fromkeys(MOMENTS, moment)}
         columns = {
             name: pa.array([getattr(one, name) for one in self], kinds.get(name, pa.string()))
             for name in (*COLUMNS, *(FAILURE_COLUMNS if self.failed else ()))

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,19 +15,27 @@ from pathlib import Path
 
 import pytest
 
+from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline_tests.support.waiting import eventually
 from tools.cluster import programs
-from tools.cluster.cluster_folder import STATE, ClusterFolder
-from tools.cluster.command import main
+from tools.cluster.cluster_folder import ClusterFolder
+from tools.cluster.command import CONNECT_PORT, main
 from tools.cluster.errors import ClusterError
 from tools.cluster.executors import executors_of
 from tools.cluster.master_page import registered_workers
 from tools.cluster.memory import megabytes
-from tools.cluster.ports import Ports, answers, prefer, take
+from tools.cluster.ports import STATE, Ports, answers, prefer, take
 from tools.cluster.standalone import StandaloneCluster
 from tools.cluster.state import ClusterState, Member
 from tools.processes import Processes
 
+PROCESS = Path("/proc/self/cmdline").read_text().split("\0")[:-1]
+LISTENER = [
+    sys.executable,
+    "-c",
+    "import socket, time; one = socket.create_server(('127.0.0.1', 0)); print(one.getsockname()[1], flush=True); "
+    "time.sleep(600)",
+]
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
@@ -36,9 +45,12 @@ def taken() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_a_port_that_is_taken_is_named_unless_any_other_will_do(taken: int) -> None:
-    with pytest.raises(ClusterError, match=f"port {taken} for the master is taken by another program"):
-        take(taken, "the master")
+def test_a_port_that_is_taken_is_named_with_its_process_unless_any_other_will_do(taken: int) -> None:
+    with pytest.raises(ClusterError) as refused:
+        take(taken, "the master", "--master-port N")
+    command = f"process {os.getpid()} ({' '.join(PROCESS)}"[:60]
+    assert f"port {taken} for the master is taken by {command}" in str(refused.value)
+    assert f"end it (kill {os.getpid()}), or choose another port: --master-port N (0 is any" in str(refused.value)
     assert prefer(taken) not in (taken, 0)
     assert take(0, "anything") not in (taken, 0)
     assert answers(taken)
@@ -191,6 +203,50 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(
     assert main(["start", *options, "--folder", str(tmp_path)]) == 1
     assert f"port {taken} for the Connect server is taken" in capsys.readouterr().err
     assert ClusterFolder(tmp_path).read() is None
+
+
+def test_a_port_of_a_cluster_in_another_folder_is_told_with_the_command_that_stops_it(tmp_path: Path) -> None:
+    other = tmp_path / "other one"
+    ours = Processes(tmp_path, {**os.environ, "SPARK_CONF_DIR": str(other / "conf")})
+    ClusterFolder(other).path.mkdir()
+    try:
+        ours.start(LISTENER, tmp_path / "log")
+        port = int(eventually(lambda: (tmp_path / "log").read_text().strip()))
+        with pytest.raises(ClusterError, match=r"taken by process \d+ .*; end it \(kill \d+\), or choose"):
+            take(port, "the Connect server")
+        ClusterFolder(other).write(ClusterState(mark=ours.mark, size=1, with_connect=True))
+        with pytest.raises(ClusterError) as refused:
+            take(port, "the Connect server")
+        assert f"which this ends: scripts/cluster stop --folder '{other}'; or choose" in str(refused.value)
+    finally:
+        ours.end()
+
+
+def test_a_port_of_a_warm_server_is_told_with_the_command_that_stops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    discovery = tmp_path / "server.json"
+    monkeypatch.setenv("SPARK_LOCAL_CONNECT_DISCOVERY", str(discovery))
+    server = subprocess.Popen(
+        [*LISTENER, "org.apache.spark.sql.connect.service.SparkConnectServer"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        described = {"host": "localhost", "port": port, "token": "t", "pid": server.pid, "spark_version": "4.3.0"}
+        discovery.write_text(json.dumps(described))
+        with pytest.raises(
+            ClusterError, match=r"it is a warm Spark server, which this ends: .*queue-pipeline spark stop"
+        ):
+            take(port, "the Connect server")
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_the_cluster_and_the_warm_server_want_different_ports() -> None:
+    assert str(CONNECT_PORT) == "15002"
+    assert spark_config(None, {})["spark.local.connect.server.port"] == "15012"
 
 
 def test_a_cluster_that_is_not_started_has_no_address(tmp_path: Path) -> None:

@@ -153,29 +153,48 @@ FROM {queue} AS q
 WHERE q.id = :row_version
 
 -- name: browse
--- Messages that are ready, after an id, left in the queue. Locks: none.
+-- Messages that are ready, after an id, that meet further conditions, left in the queue; the beginning of their bodies,
+-- or all of it if it is asked for. Locks: none.
 SELECT
-    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END, q.msg_headers,
-    q.msg_text, (now() AT TIME ZONE 'UTC')
-FROM {queue} AS q
-WHERE q.subqueue = 'I' AND q.id > :after
-ORDER BY q.id
+    m.row_version, m.message_id, m.from_endpoint, m.to_endpoint, m.correlation_id, m.label, m.retry_count, m.sent,
+    m.msg_headers, m.msg_text, (now() AT TIME ZONE 'UTC')
+FROM (
+    SELECT
+        q.id AS row_version, q.unique_id AS message_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label,
+        q.retry_count,
+        CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END AS sent,
+        q.msg_headers,
+        CASE WHEN CAST(:with_body AS integer) = 1 THEN q.msg_text ELSE LEFT(q.msg_text, 400) END AS msg_text
+    FROM {queue} AS q
+    WHERE q.subqueue = 'I'
+) AS m
+WHERE m.row_version > :after
+ORDER BY m.row_version
 LIMIT :limit
 
 -- name: failed_browse
--- Failed messages after an id, with the error and the milliseconds since then, left in the queue. Locks: none.
+-- Failed messages after an id that meet further conditions, left in the queue, with the error and the milliseconds
+-- since then; the beginning of their bodies, or all of it if it is asked for. Locks: none.
 SELECT
-    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END, q.msg_headers,
-    q.msg_text, (now() AT TIME ZONE 'UTC'), q.error_info,
+    m.row_version, m.message_id, m.from_endpoint, m.to_endpoint, m.correlation_id, m.label, m.retry_count, m.sent,
+    m.msg_headers, m.msg_text, (now() AT TIME ZONE 'UTC'), m.error_info,
     CASE
-        WHEN isfinite(q.retry_time)
-            THEN CAST(extract(EPOCH FROM (clock_timestamp() AT TIME ZONE 'UTC') - q.retry_time) * 1000 AS bigint)
+        WHEN isfinite(m.retry_time)
+            THEN CAST(extract(EPOCH FROM (clock_timestamp() AT TIME ZONE 'UTC') - m.retry_time) * 1000 AS bigint)
     END
-FROM {queue} AS q
-WHERE q.subqueue = 'F' AND q.id > :after
-ORDER BY q.id
+FROM (
+    SELECT
+        q.id AS row_version, q.unique_id AS message_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label,
+        q.retry_count,
+        CASE WHEN isfinite(q.insert_time) THEN CAST(extract(EPOCH FROM q.insert_time) * 1000 AS bigint) END AS sent,
+        q.msg_headers,
+        CASE WHEN CAST(:with_body AS integer) = 1 THEN q.msg_text ELSE LEFT(q.msg_text, 400) END AS msg_text,
+        q.error_info, q.retry_time
+    FROM {queue} AS q
+    WHERE q.subqueue = 'F'
+) AS m
+WHERE m.row_version > :after
+ORDER BY m.row_version
 LIMIT :limit
 
 -- name: status

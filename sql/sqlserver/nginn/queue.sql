@@ -135,27 +135,48 @@ FROM {queue} AS q
 WHERE q.id = :row_version
 
 -- name: browse
--- Messages that are ready, after an id, left in the queue. Locks: none.
+-- Messages that are ready, after an id, that meet further conditions, left in the queue; the beginning of their bodies,
+-- or all of it if it is asked for. Locks: none.
 DECLARE @after bigint = :after, @most int = :limit;
 SELECT TOP (@most)
-    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    DATEDIFF_BIG(millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)),
-    q.msg_headers, q.msg_text, GETDATE()
-FROM {queue} AS q WITH (NOLOCK)
-WHERE q.subqueue = 'I' AND q.id > @after
-ORDER BY q.id
+    m.row_version, m.message_id, m.from_endpoint, m.to_endpoint, m.correlation_id, m.label, m.retry_count, m.sent,
+    m.msg_headers, m.msg_text, GETDATE()
+FROM (
+    SELECT
+        q.id AS row_version, q.unique_id AS message_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label,
+        q.retry_count,
+        DATEDIFF_BIG(
+            millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)
+        ) AS sent,
+        q.msg_headers, CASE WHEN :with_body = 1 THEN q.msg_text ELSE LEFT(q.msg_text, 400) END AS msg_text
+    FROM {queue} AS q WITH (NOLOCK)
+    WHERE q.subqueue = 'I'
+) AS m
+WHERE m.row_version > @after
+ORDER BY m.row_version
 
 -- name: failed_browse
--- Failed messages after an id, with the error and the milliseconds since then, left in the queue. Locks: none.
+-- Failed messages after an id that meet further conditions, left in the queue, with the error and the milliseconds
+-- since then; the beginning of their bodies, or all of it if it is asked for. Locks: none.
 DECLARE @after bigint = :after, @most int = :limit;
 SELECT TOP (@most)
-    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    DATEDIFF_BIG(millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)),
-    q.msg_headers, q.msg_text, GETDATE(), CAST(q.error_info AS varchar(max)),
-    DATEDIFF_BIG(millisecond, q.retry_time, GETDATE())
-FROM {queue} AS q WITH (NOLOCK)
-WHERE q.subqueue = 'F' AND q.id > @after
-ORDER BY q.id
+    m.row_version, m.message_id, m.from_endpoint, m.to_endpoint, m.correlation_id, m.label, m.retry_count, m.sent,
+    m.msg_headers, m.msg_text, GETDATE(), CAST(m.error_info AS varchar(max)),
+    DATEDIFF_BIG(millisecond, m.retry_time, GETDATE())
+FROM (
+    SELECT
+        q.id AS row_version, q.unique_id AS message_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label,
+        q.retry_count,
+        DATEDIFF_BIG(
+            millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)
+        ) AS sent,
+        q.msg_headers, CASE WHEN :with_body = 1 THEN q.msg_text ELSE LEFT(q.msg_text, 400) END AS msg_text,
+        q.error_info, q.retry_time
+    FROM {queue} AS q WITH (NOLOCK)
+    WHERE q.subqueue = 'F'
+) AS m
+WHERE m.row_version > @after
+ORDER BY m.row_version
 
 -- name: status
 -- A queue at a glance: ready messages, up to a limit; milliseconds since the oldest of them was due. Locks: none.

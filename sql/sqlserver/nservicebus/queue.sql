@@ -77,14 +77,21 @@ FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
 ORDER BY q.RowVersion
 
 -- name: browse
--- Messages after a row version, left in the queue, without waiting for a lock. Locks: shared while it reads; rows that
--- others have locked are skipped.
+-- Messages after a row version that meet further conditions, left in the queue, without waiting for a lock; bodies if
+-- they are asked for. Locks: shared while it reads; rows that others have locked are skipped.
 SELECT TOP (:limit)
-    q.Id, q.RowVersion, CASE WHEN q.Expires <= GETUTCDATE() THEN 1 ELSE 0 END, q.Headers, q.Body,
-    {correlation_id}, {reply_to_address}
-FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
-WHERE q.RowVersion > :after
-ORDER BY q.RowVersion
+    m.id, m.row_version, m.expired, m.headers, m.body, m.correlation_id, m.reply_to_address, m.expires
+FROM (
+    SELECT
+        q.Id AS id, LOWER(CAST(q.Id AS char(36))) AS id_text, q.RowVersion AS row_version,
+        CASE WHEN q.Expires <= GETUTCDATE() THEN 1 ELSE 0 END AS expired,
+        DATEDIFF_BIG(millisecond, '19700101', q.Expires) AS expires, q.Headers AS headers,
+        CASE WHEN :with_body = 1 THEN q.Body END AS body,
+        {correlation_id} AS correlation_id, {reply_to_address} AS reply_to_address
+    FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
+) AS m
+WHERE m.row_version > :after
+ORDER BY m.row_version
 
 -- name: status
 -- A queue at a glance: waiting up to a limit, expired up to a limit, the oldest message's headers, database time.

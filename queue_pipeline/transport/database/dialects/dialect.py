@@ -169,6 +169,10 @@ class Dialect(ABC):
         """How a date with a time of day stands in a row."""
         return value
 
+    def guid(self, value: str) -> str:
+        """How a GUID stands in a condition; SQLite keeps it as text."""
+        return value
+
     def stored(self, value: Any) -> Any:
         """A value of a user's own row as the driver takes it."""
         return value

@@ -134,6 +134,10 @@ class PostgreSql(Dialect):
         """Quote an identifier."""
         return address.double_quote(name)
 
+    def guid(self, value: str) -> str:
+        """A text is compared as a GUID."""
+        return f"CAST({value} AS uuid)"
+
     def installer_lock(self, qualified: str) -> int:
         """The first 8 bytes, little-endian, of SHA-256 over the table's name in UTF-16."""
         return int(struct.unpack("<q", hashlib.sha256(qualified.encode("utf-16-le")).digest()[:8])[0])

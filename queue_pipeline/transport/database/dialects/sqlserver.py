@@ -147,6 +147,10 @@ class SqlServer(Dialect):
         """Drivers cut the digits of a time: it goes as text."""
         return f"CAST({value} AS datetime2(6))"
 
+    def guid(self, value: str) -> str:
+        """A text is compared as a GUID."""
+        return f"CAST({value} AS uniqueidentifier)"
+
     def stored(self, value: Any) -> Any:
         """A time as text; see `moment`."""
         return value.isoformat(sep="T") if isinstance(value, datetime) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX, AddressBook, ClaimTables, QueueTable
@@ -10,9 +11,18 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
+from queue_pipeline.transport.inspection.conditions import BrowsedColumn, Kind, Page, with_conditions
 from queue_pipeline.transport.inspection.peek import Shown
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import from_row
+
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+COLUMNS = {
+    "row_version": BrowsedColumn(Kind.NUMBER),
+    "id": BrowsedColumn(Kind.GUID),
+    "expires": BrowsedColumn(Kind.MOMENT),
+    "expired": BrowsedColumn(Kind.FLAG),
+}
 
 
 class NServiceBusRows:
@@ -54,14 +64,21 @@ class NServiceBusRows:
         command = dialect.statement(f"{queue.layout}/queue.show", queue=queue, **names)
         return [_shown(*row) for row in transaction.rows(command, limit=limit)]
 
+    @property
+    def browsed_columns(self) -> Mapping[str, BrowsedColumn]:
+        """What has a column of its own; all else is in the headers."""
+        return COLUMNS
+
     def browse(
-        self, transaction: Transaction, queue: QueueTable, after: int, limit: int, *, failed: bool
+        self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool
     ) -> Sequence[BrowsedMessage]:
         """A page of a queue, which may be an error queue."""
         dialect = self._database.dialect
         names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
         command = dialect.statement(f"{queue.layout}/queue.browse", queue=queue, **names)
-        return [_browsed(*row) for row in transaction.rows(command, after=after, limit=limit)]
+        command, values = with_conditions(command, page.conditions, COLUMNS, dialect)
+        bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
+        return [_browsed(*row) for row in transaction.rows(command, **bounds, **values)]
 
 
 def _shown(
@@ -88,10 +105,12 @@ def _browsed(
     body: bytes | None,
     correlation_id: str | None,
     reply_to: str | None,
+    expires: int | None,
 ) -> BrowsedMessage:
     content = bytes(body or b"")
+    expiry = None if expires is None else BEGINNING + timedelta(milliseconds=int(expires))
     try:
         found = from_row(row_id, row_version, header_text, content, correlation_id, reply_to)
     except ValueError as error:
-        return BrowsedMessage(str(row_id).lower(), int(row_version), {}, content, bool(expired), str(error))
-    return BrowsedMessage(found.id, found.row_version, found.headers, found.body, bool(expired))
+        return BrowsedMessage(str(row_id).lower(), int(row_version), {}, content, bool(expired), str(error), expiry)
+    return BrowsedMessage(found.id, found.row_version, found.headers, found.body, bool(expired), expires=expiry)

@@ -335,7 +335,7 @@ def test_a_stream_to_another_sink_ends_its_claims_when_spark_is_done_with_them(b
     assert is_idle(backend, transport)
 
 
-def fail_at_a_batch(transport, spark, folder):
+def fail_at_a_batch(transport, spark, folder, *, same_spark=False):
     """Start a stream whose first batch throws; returns the claim that it leaves behind."""
     fill(transport, 6)
     broken = source.messages_of(stream(spark)).select(
@@ -346,13 +346,15 @@ def fail_at_a_batch(transport, spark, folder):
         query.awaitTermination(120)
     (held,) = transport.claims.list()
     assert (held.messages, held.owner.startswith("stream doubling ")) == (6, True)
-    # Another start of the stream, as in another process, has a name of its own.
-    source.register(spark, transport)
+    if not same_spark:
+        # Another start of the stream, as in another process, has a name of its own.
+        source.register(spark, transport)
     return held.held
 
 
-def test_a_batch_that_fails_is_read_again_by_the_next_start(backend, transport, spark, tmp_path):
-    fail_at_a_batch(transport, spark, tmp_path / "checkpoint")
+@pytest.mark.parametrize("same_spark", [False, True])
+def test_a_batch_that_fails_is_read_again_by_the_next_start(backend, transport, spark, tmp_path, same_spark):
+    fail_at_a_batch(transport, spark, tmp_path / "checkpoint", same_spark=same_spark)
     finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
     assert bodies(transport) == [0, 2, 4, 6, 8, 10]
     assert is_idle(backend, transport)

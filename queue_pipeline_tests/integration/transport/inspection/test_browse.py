@@ -100,6 +100,9 @@ def test_failed_messages_have_their_reasons_and_are_grouped_by_cause(transport):
         Group(kind, "Shop.LateError", here): 1,
         Group(None, None, None): 1,
     }
+    assert dict(transport.failed.count_by("error").counts) == {
+        cause: len(messages) for cause, messages in failed.by_cause().items()
+    }
     chosen = transport.browse_failed("error", Selection(exception="LateError"))
     assert [one.exception_type for one in chosen] == ["Shop.LateError"]
     assert transport.peek("error") == 5

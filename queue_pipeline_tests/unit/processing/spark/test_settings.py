@@ -1,7 +1,9 @@
 import importlib.util
+import re
 import socket
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -118,6 +120,17 @@ def test_further_properties_win_whatever_spark_it_is(setting):
         "spark.sql.shuffle.partitions": "8",
         "spark.speculation": "true",
     }
+
+
+def test_every_setting_on_the_page_about_clusters_is_read_as_it_says():
+    page = (Path(__file__).parents[4] / "docs/spark-clusters.md").read_text()
+    properties = re.findall(r"QUEUE_PIPELINE_SPARK_CONF='([^']+)'", page)
+    settings = re.findall(r"QUEUE_PIPELINE_SPARK='?([^\s']+)", page)
+    assert (len(properties), len(settings)) == (6, 5)
+    for setting in settings:
+        for text in properties:
+            found = spark_config(setting, {"QUEUE_PIPELINE_SPARK_CONF": text})
+            assert {key: found[key] for key in further_properties(text)} == further_properties(text)
 
 
 def test_a_connect_server_is_named_by_its_address_and_keeps_its_own_memory():

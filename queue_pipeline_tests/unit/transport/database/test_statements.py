@@ -127,6 +127,7 @@ VALUES = {
     "task",
     "text",
     "topic",
+    "with_body",
 }
 
 # What not every dialect has, and why.
