@@ -7,6 +7,8 @@ from queue_pipeline import QueueTransport, new_message, queue_definitions
 from queue_pipeline_tests.support.dagster import pipelines
 from queue_pipeline_tests.support.pages import file_of
 
+# Dagster's own, of what evaluates conditions.
+pytestmark = pytest.mark.filterwarnings("ignore:Parameter `include_sources`:dagster.BetaWarning")
 PIPELINE, REVENUE, EAGER = dg.AssetKey(["shop", "orders"]), dg.AssetKey("revenue"), dg.AssetKey("eager")
 
 
