@@ -111,23 +111,19 @@ def __getattr__(name: str) -> Any:
     """Load a public name at its first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    except ImportError as error:
-        from queue_pipeline.extras import missing_extra
+    from queue_pipeline.transport.extras import needed_by
 
-        if (missing := missing_extra(error, f"queue_pipeline.{name}")) is not None:
-            raise missing from error
-        raise
+    with needed_by(f"queue_pipeline.{name}"):
+        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     """The public names whose packages are installed: `dg` loads each to look for components."""
-    from queue_pipeline.extras import has
+    from queue_pipeline.transport.extras import has
 
-    needs = {"processing": ("pyspark",), "orchestration": ("dagster", "dagster_pyspark")}
+    needs = {"processing": ("pyspark",), "orchestration": ("dagster", "pyspark")}
     needs["components"] = needs["orchestration"]
     there = {room for room, packages in needs.items() if has(*packages)}
     public = [name for name in __all__ if (room := _HOMES[name].partition(".")[0]) not in needs or room in there]

@@ -39,6 +39,7 @@ from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
 from queue_pipeline.transport.addresses.queues import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, FORMS
+from queue_pipeline.transport.extras import needed_by
 from queue_pipeline.transport.layouts.nginn.settings import VARIABLE
 
 
@@ -149,7 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     with _warnings_on_stderr(session):
         try:
-            code = app.main(arguments, prog_name=PROGRAM, standalone_mode=False, obj=session)
+            with needed_by("this command"):
+                code = app.main(arguments, prog_name=PROGRAM, standalone_mode=False, obj=session)
         except (Exception, KeyboardInterrupt) as error:
             code = report(error, session)
     settle_stdout()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from queue_pipeline.transport.inspection.browsed import Browsed
 
+_WRITTEN_AT_ONCE = 1_000_000
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -50,10 +51,10 @@ def check_export(session: Session, as_csv: bool, parquet: Path | None) -> bool:
 
 def write_export(browsed: Browsed, parquet: Path | None, *, headers: bool) -> None:
     """A table to a Parquet file, else as CSV to stdout; all headers become columns on request."""
-    table = _text_bodies(browsed.to_arrow(headers=headers))
     if parquet is None:
-        _write_csv(table)
+        _write_csv(browsed.columns(headers=headers))
         return
+    table = _text_bodies(browsed.to_arrow(headers=headers))
     import pyarrow.parquet as pq
 
     try:
@@ -67,28 +68,36 @@ def write_export(browsed: Browsed, parquet: Path | None, *, headers: bool) -> No
 
 
 def _text_bodies(table: pa.Table) -> pa.Table:
-    """Bodies as text, and those that are no text in Base64 in a column of their own."""
     import pyarrow as pa
 
-    bodies: list[Any] = table["body"].to_pylist()
-    texts = [body_text(body) for body in bodies]
-    coded = [
-        base64.b64encode(body).decode() if text is None else None for body, text in zip(bodies, texts, strict=True)
-    ]
+    texts, coded = _texts(table["body"].to_pylist())
     at = table.column_names.index("body")
     table = table.set_column(at, "body", pa.array(texts, pa.string()))
     return table.add_column(at + 1, "body_base64", pa.array(coded, pa.string()))
 
 
-def _write_csv(table: pa.Table) -> None:
+def _texts(bodies: list[Any]) -> tuple[list[str | None], list[str | None]]:
+    """Bodies as text, and those that are no text in Base64."""
+    texts = [body_text(body) for body in bodies]
+    coded = [
+        base64.b64encode(body).decode() if text is None else None for body, text in zip(bodies, texts, strict=True)
+    ]
+    return texts, coded
+
+
+def _write_csv(columns: dict[str, list[Any]]) -> None:
+    names = list(columns)
+    names.insert(names.index("body") + 1, "body_base64")
+    columns["body"], columns["body_base64"] = _texts(columns["body"])
     written = io.StringIO()
     rows = csv.writer(written, lineterminator="\n")
-    rows.writerow(map(visible, table.column_names))
-    for batch in table.to_batches(max_chunksize=1_000):
-        rows.writerows([_cell(value) for value in row.values()] for row in batch.to_pylist())
-        write(written.getvalue())
-        written.seek(0)
-        written.truncate()
+    rows.writerow(map(visible, names))
+    for row in zip(*(columns[name] for name in names), strict=True):
+        rows.writerow(map(_cell, row))
+        if written.tell() > _WRITTEN_AT_ONCE:
+            write(written.getvalue())
+            written.seek(0)
+            written.truncate()
     write(written.getvalue())
 
 

@@ -11,7 +11,6 @@ import traceback
 import click
 
 from queue_pipeline.cli.session import Session
-from queue_pipeline.extras import missing_extra
 from queue_pipeline.transport.errors import QueuePipelineError
 
 PROGRAM = "queue-pipeline"
@@ -71,8 +70,6 @@ def explain(error: BaseException) -> tuple[str, int]:
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, QueuePipelineError):
         return f"{error}{notes}", error.exit_code
-    if isinstance(error, ImportError) and (missing := missing_extra(error, "this command")) is not None:
-        return str(missing), missing.exit_code
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return "interrupted; what was not yet committed is undone", INTERRUPTED
     if isinstance(error, OSError):

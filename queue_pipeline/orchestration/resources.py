@@ -7,11 +7,10 @@ import functools
 import json
 import os
 import threading
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
-from dagster_spark import utils
 from pydantic import PrivateAttr
 
 from queue_pipeline.orchestration.names import Names
@@ -19,6 +18,7 @@ from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.spark.session import start_session
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.addresses.queues import SUBSCRIPTIONS_VARIABLE
+from queue_pipeline.transport.extras import has
 from queue_pipeline.transport.layouts.nginn.settings import parse_nginn_settings
 
 
@@ -80,7 +80,23 @@ def _transport(database: str | None, settings: str, endpoint: str | None, error_
     )
 
 
-flatten: Any = utils.flatten_dict
+if TYPE_CHECKING or has("dagster_pyspark"):
+    from dagster_pyspark import LazyPySparkResource
+else:
+    # Each release of dagster-pyspark needs one patch release of Dagster, so a project may be without it.
+    class LazyPySparkResource(dg.ConfigurableResource):
+        """The part of dagster-pyspark's resource of this name that is used here."""
+
+        spark_config: dict[str, Any]
+        _spark_session: Any = PrivateAttr(default=None)
+
+        @property
+        def spark_session(self) -> Any:
+            """The session, started at the first use."""
+            self._init_session()
+            return self._spark_session
+
+
 _building = threading.Lock()
 
 
@@ -95,7 +111,7 @@ class SparkResource(LazyPySparkResource):
     @property
     def properties(self) -> dict[str, str]:
         """Spark's properties, by their full names."""
-        return {key: str(value) for key, value in flatten(self.spark_config)}
+        return dict(_flat(self.spark_config))
 
     def _init_session(self) -> None:
         with _building:
@@ -113,3 +129,11 @@ class SparkResource(LazyPySparkResource):
             # The run ends either way; a server that is gone has nothing left to stop.
             with contextlib.suppress(Exception):
                 session.interruptAll()
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", str(value)

@@ -13,8 +13,14 @@ from pathlib import Path
 import pytest
 
 from queue_pipeline import QueueTransport, new_message
+from queue_pipeline_tests.support.pages import steps
+from queue_pipeline_tests.support.waiting import eventually
+from tools.graphql import ask
+from tools.postgres_cluster import free_port
+from tools.processes import Processes, tail
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = "own-project.md"
 PYPROJECT = """
 [project]
 name = "acme"
@@ -41,38 +47,55 @@ from dagster import definitions, load_from_defs_folder
 def defs():
     return load_from_defs_folder(path_within_project=Path(__file__).parent)
 """
-DG = "from dagster_dg_cli.cli import main; main()"
+# Programs that pip would have installed into the new environment, too.
+PROGRAMS = {
+    "dg": "from dagster_dg_cli.cli import main",
+    "dagster": "from dagster.cli import main",
+    "dagster-webserver": "from dagster_webserver.cli import main",
+}
+SWITCH_ON = """
+mutation ($name: String!) {
+  startSensor(sensorSelector: {
+    repositoryLocationName: "acme", repositoryName: "__repository__", sensorName: $name
+  }) { __typename }
+}
+"""
+MATERIALIZATIONS = """
+{ assetOrError(assetKey: {path: ["revenue"]}) { ... on Asset { assetMaterializations { timestamp } } } }
+"""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 class Project:
     """A project of Dagster's, and the commands that are typed in it."""
 
     def __init__(self, folder, python):
-        self.folder, self._python = folder, python
+        self.folder = folder
         self.database = f"sqlite:///{folder}/queues.db"
-
-    def run(self, *arguments):
-        places = [str(self._python.parent), *os.environ["PATH"].split(os.pathsep)]
-        environment = {
+        self.environment = {
             **os.environ,
-            "PATH": os.pathsep.join(places),
-            "VIRTUAL_ENV": str(self._python.parents[1]),
-            "PYTHONPATH": str(self.folder / "src"),
+            "PATH": os.pathsep.join([str(python.parent), *os.environ["PATH"].split(os.pathsep)]),
+            "VIRTUAL_ENV": str(python.parents[1]),
+            "PYTHONPATH": str(folder / "src"),
             "PYTHONWARNINGS": "ignore",
-            "DAGSTER_HOME": str(self.folder / "home"),
+            "DAGSTER_HOME": str(folder / ".dagster_home"),
             "SHOP_QUEUES": self.database,
             "COLUMNS": "200",
         }
-        ran = subprocess.run(
-            [self._python, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600
-        )
-        assert ran.returncode == 0, f"{arguments}\n{ran.stdout}\n{ran.stderr}"
-        return ran.stdout + ran.stderr
 
-    def dg(self, *arguments):
-        return self.run("-c", DG, *arguments)
+    def run(self, commands):
+        ran = subprocess.run(
+            ["bash", "-euc", commands],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{commands}\n{ran.stdout}\n{ran.stderr}"
+        return ran.stdout + ran.stderr
 
 
 @pytest.fixture
@@ -82,42 +105,77 @@ def project(tmp_path, spark_settings):
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     venv.create(tmp_path / "venv", with_pip=True, symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"
-    install = [
-        python,
-        "-m",
-        "pip",
-        "-q",
-        "--disable-pip-version-check",
-        "install",
-        "--no-deps",
-        "--no-index",
-        str(wheel),
-    ]
-    subprocess.run(install, check=True, capture_output=True, timeout=300)
+    pip = [python, "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", wheel], check=True, capture_output=True, timeout=300)
     (packages,) = (tmp_path / "venv" / "lib").glob("*/site-packages")
     (packages / "dependencies.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
+    for name, imported in PROGRAMS.items():
+        program = python.parent / name
+        program.write_text(f"#!{python}\n{imported}\nmain()\n")
+        program.chmod(0o755)
     folder = tmp_path / "acme"
-    for name in ("src/acme/defs", "tests", "home"):
+    for name in ("src/acme/defs", "tests", ".dagster_home"):
         (folder / name).mkdir(parents=True)
     (folder / "pyproject.toml").write_text(PYPROJECT)
-    (folder / "home" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    (folder / ".dagster_home" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     (folder / "src" / "acme" / "definitions.py").write_text(DEFINITIONS)
     for package in ("src/acme", "src/acme/defs", "tests"):
         (folder / package / "__init__.py").touch()
     return Project(folder, python)
 
 
-def test_a_project_of_its_own_installs_scaffolds_tests_and_runs_a_pipeline(project):
-    where = project.run("-c", "import queue_pipeline; print(queue_pipeline.__file__)")
+@pytest.fixture
+def address(project):
+    """`dg dev`, as the page starts it, until the test is over."""
+    port, log = free_port(), project.folder / "dg-dev.log"
+    processes = Processes(project.folder, {**project.environment, "QUEUE_PIPELINE_AUTOSTART": "1"})
+
+    def answers():
+        try:
+            return ask(address, "{ version }", {})
+        except OSError:
+            return None
+
+    address = f"http://127.0.0.1:{port}"
+
+    def start():
+        processes.start(["dg", "dev", "--port", str(port)], log)
+        eventually(answers, seconds=120)
+        return address
+
+    try:
+        yield start
+        print(tail(log, 100))
+    finally:
+        assert processes.end() == []
+
+
+def test_a_project_of_its_own_installs_scaffolds_tests_and_runs_a_pipeline(project, address):
+    where = project.run("python -c 'import queue_pipeline; print(queue_pipeline.__file__)'")
     assert str(project.folder.parent / "venv") in where, "the wheel, not this working tree"
-    scaffold = ("scaffold", "defs", "queue_pipeline.QueuePipelines", "shop", "--database", "SHOP_QUEUES")
-    project.dg(*scaffold)
-    assert "1 passed" in project.run("-m", "pytest", "-q", "tests")
-    project.run("-m", "queue_pipeline.cli", "--database", project.database, "install", "orders", "invoices")
-    assert "loaded successfully" in project.dg("check", "defs")
-    assert "shop_orders_pipeline" in project.dg("list", "defs")
+    printed = ""
+    for file, _, text in steps(PAGE):
+        if file:
+            (project.folder / file).write_text(text)
+        else:
+            printed += project.run(text)
+    for expected in (
+        "queue_pipeline.QueuePipelines",
+        "1 passed",
+        "loaded successfully",
+        "shop_orders_pipeline",
+        "RUN_SUCCESS",
+        '{"OrderId":"A-1","Total":120.00}',
+    ):
+        assert expected in printed
     with QueueTransport(project.database) as transport:
-        transport.send("orders", [new_message('{"OrderId": "A-1", "Total": 100}'), new_message("{}")])
-        assert "RUN_SUCCESS" in project.dg("launch", "--job", "shop_orders_pipeline")
-        assert [shown.body for shown in transport.show("invoices")] == [b'{"OrderId":"A-1","Total":120.00}']
-        assert (transport.peek("orders"), transport.peek("error")) == (0, 1)
+        assert (transport.peek("orders"), transport.peek("error")) == (0, 0)
+        url = address()
+        switched = ask(url, SWITCH_ON, {"name": "default_automation_condition_sensor"})
+        assert switched["startSensor"]["__typename"] == "Sensor"
+        transport.send("orders", [new_message('{"OrderId": "A-2", "Total": 50}'), new_message("{}")])
+        eventually(lambda: transport.peek("error"), seconds=120)
+        eventually(lambda: transport.peek("invoices") == 2, seconds=60)
+        assert [shown.body for shown in transport.show("invoices")][1:] == [b'{"OrderId":"A-2","Total":60.00}']
+    # The asset that follows the pipeline.
+    eventually(lambda: ask(url, MATERIALIZATIONS, {})["assetOrError"]["assetMaterializations"], seconds=180)

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/tutorial.md"
-STEP = re.compile(r"<!-- (file: (?P<file>[\w./]+)|run|prints) -->\n\n```(?P<language>\w+)\n(?P<text>.*?)```", re.S)
+from queue_pipeline_tests.support.pages import DOCS, steps
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_commands_of_the_tutorial_print_what_it_shows(tmp_path: Path) -> None:
     # A Spark in the process of each run: nothing is left behind, and no server of another test is met.
-    environment = os.environ | {"QUEUE_PIPELINE_SPARK": "local[1]", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"QUEUE_PIPELINE_SPARK": "local[1]", "PYTHONPATH": str(DOCS.parent)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     for name in ("DAGSTER_HOME", "QUEUE_PIPELINE_DATABASE"):
         environment.pop(name, None)
     printed, shown = "", 0
-    for step in STEP.finditer(PAGE.read_text()):
-        text = step["text"]
-        if step["file"]:
-            (tmp_path / step["file"]).write_text(text)
-        elif step["language"] == "text":
+    for file, language, text in steps("tutorial.md"):
+        if file:
+            (tmp_path / file).write_text(text)
+        elif language == "text":
             shown += 1
             assert [line for line in text.splitlines() if line not in printed] == [], printed
         else:

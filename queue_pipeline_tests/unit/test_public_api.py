@@ -114,14 +114,48 @@ except queue_pipeline.QueuePipelineError as error:
     assert f"pip install 'queue_pipeline[{extra}]'" in found
 
 
+OF_EXTRAS = {"pyspark", "dagster", "dagster_pyspark", "pandas", "pyarrow", "psycopg", "pyodbc"}
+
+
 def test_without_extras_queues_in_sqlite_work(tmp_path):
-    blocked = {"pyspark", "dagster", "dagster_pyspark", "pandas", "psycopg", "pyodbc"}
-    text = f"""{BLOCK.format(blocked=blocked)}
-from queue_pipeline import QueueTransport, new_message
+    database = f"sqlite:///{tmp_path}/queues.db"
+    text = f"""{BLOCK.format(blocked=OF_EXTRAS)}
+from queue_pipeline import QueueClient, QueueTransport, new_message
+from queue_pipeline.cli import main
+def run(*words):
+    assert main(["--database", {database!r}, *words]) == 0, words
+run("install", "orders")
+run("send", "orders", "--body", "sent")
+with QueueTransport({database!r}) as transport:
+    transport.send("orders", new_message("by Python"))
+    print([one.body for one in transport.browse("orders")])
+for command in ("peek orders", "show orders", "status", "claims list", "errors list", "health", "audit-indexes"):
+    run(*command.split())
+run("show", "orders", "--csv", "--headers")
+run("receive", "orders", "--max", "2")
+run("purge", "orders")
+run("spark", "status")
+with QueueClient({database!r}, create=True) as client:
+    client.send("orders", "asked")
+run("receive", "orders")
+"""
+    assert "[b'sent', b'by Python']" in program(text)
+
+
+def test_tables_of_messages_name_the_extra_that_brings_arrow(tmp_path):
+    text = f"""{BLOCK.format(blocked=OF_EXTRAS)}
+import sys
+from queue_pipeline import QueuePipelineError, QueueTransport
 from queue_pipeline.cli import main
 with QueueTransport("sqlite:///{tmp_path}/queues.db") as transport:
     transport.install("orders")
-    transport.send("orders", new_message("1"))
-main(["--database", "sqlite:///{tmp_path}/queues.db", "peek", "orders"])
+    try:
+        transport.browse("orders").to_pandas()
+    except QueuePipelineError as error:
+        print(error)
+sys.stderr = sys.stdout
+print(main(["--database", "sqlite:///{tmp_path}/queues.db", "show", "orders", "--parquet", "{tmp_path}/x.parquet"]))
 """
-    assert "1" in program(text)
+    found = program(text)
+    assert found.count("pip install 'queue_pipeline[arrow]'") == 2
+    assert found.endswith("\n2\n")

@@ -56,11 +56,11 @@ def start(session: Session) -> None:
         raise ConfigurationError(
             f"{ENVIRONMENT_VARIABLE} is {_setting()}, which keeps no server of its own; use for example {DEFAULT}"
         )
-    # Both are slow to load and of no use to any other command.
-    from queue_pipeline.orchestration.resources import SparkResource
+    # Slow to load, and of no use to any other command.
+    from queue_pipeline.processing.spark.session import start_session
 
     began = time.monotonic()
-    client = SparkResource(spark_config=spark_config()).spark_session
+    client = start_session(spark_config())
     try:
         client.range(1).collect()
     finally:

@@ -10,6 +10,7 @@ from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError, MessageTooLargeError
+from queue_pipeline.transport.extras import needed_by
 from queue_pipeline.transport.layouts.layout import Layouts
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class ClaimReader:
         Raises MessageTooLargeError where it holds a message that no pipeline reads.
         """
         # Arrow takes a third of a second to import, and most commands never read a claim.
-        from queue_pipeline.transport.claims.message_table import from_rows
+        with needed_by("reading a claim"):
+            from queue_pipeline.transport.claims.message_table import from_rows
 
         if body and part.bytes > LARGEST_MESSAGE:
             raise too_large(claim, part)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from queue_pipeline.transport.extras import needed_by
 from queue_pipeline.transport.failed.failed_message import Group, first_type
 from queue_pipeline.transport.messages import headers as wire
 
@@ -17,6 +18,7 @@ COLUMNS = ("row_version", "id", "message_id", "message_type", "sent", "expires",
 FAILURE_COLUMNS = ("failed_queue", "exception_type", "exception_message", "time_of_failure")
 MOMENTS = ("sent", "expires", "time_of_failure")
 BODY, PAYLOAD = "body", "payload"
+_NAMES = {*COLUMNS, *FAILURE_COLUMNS, BODY, PAYLOAD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,31 +127,37 @@ class Browsed(Sequence[BrowsedMessage]):
         column `payload`, a struct, and `problem` says what is wrong with those that it refuses; without one, or beside
         a refusal, `body` has the bytes.
         """
-        import pyarrow as pa
+        with needed_by("a table of messages"):
+            import pyarrow as pa
 
         moment = pa.timestamp("us", "UTC")
-        kinds = {"row_version": pa.int64(), "expired": pa.bool_(), **dict.fromkeys(MOMENTS, moment)}
-        columns = {
-            name: pa.array([getattr(one, name) for one in self], kinds.get(name, pa.string()))
-            for name in (*COLUMNS, *(FAILURE_COLUMNS if self.failed else ()))
-        }
-        bodies = pa.array([one.body for one in self], pa.binary())
-        columns[BODY] = bodies
+        kinds: dict[str, Any] = {"row_version": pa.int64(), "expired": pa.bool_(), BODY: pa.binary()}
+        kinds |= dict.fromkeys(MOMENTS, moment)
+        values = self.columns(headers=headers)
+        columns = {name: pa.array(column, kinds.get(name, pa.string())) for name, column in values.items()}
         if body is not None:
-            parsed = body.parse(bodies)
-            problems = columns["problem"].to_pylist()
-            texts = [parsed.problems[at].text if at in parsed.problems else known for at, known in enumerate(problems)]
+            parsed = body.parse(columns[BODY])
+            texts = [
+                parsed.problems[at].text if at in parsed.problems else known
+                for at, known in enumerate(values["problem"])
+            ]
             columns |= {"problem": pa.array(texts, pa.string()), PAYLOAD: parsed.payload}
+        return pa.table(columns)
+
+    def columns(self, *, headers: bool | Sequence[str] = ()) -> dict[str, list[Any]]:
+        """The same as plain values by column, with the bytes of bodies."""
+        names = (*COLUMNS, *(FAILURE_COLUMNS if self.failed else ()), BODY)
+        found = {name: [getattr(one, name) for one in self] for name in names}
         for name in self.header_names() if headers is True else headers or ():
             # A program may have a header of the name of a column.
-            column = f"headers.{name}" if name in columns else name
-            columns[column] = pa.array([one.headers.get(name) for one in self], pa.string())
-        return pa.table(columns)
+            found[f"headers.{name}" if name in _NAMES else name] = [one.headers.get(name) for one in self]
+        return found
 
     def to_pandas(self, *, headers: bool | Sequence[str] = (), body: Parser | None = None) -> Any:
         """The same as a pandas DataFrame; with a parser each field of a body is a column, such as `payload.Country`."""
         table = self.to_arrow(headers=headers, body=body)
-        return table.flatten().to_pandas()
+        with needed_by("a table of messages"):
+            return table.flatten().to_pandas()
 
     def header_names(self) -> list[str]:
         """Every header that one of the messages has, in alphabetical order."""

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -82,11 +83,15 @@ def test_a_mistake_in_the_yaml_names_the_pipeline_and_what_is_wrong(sandbox, cha
     assert problem in str(error)
 
 
+DAILY = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=1))
+
+
 class WithOwners(QueuePipelines):
     """A component of a project's own that changes what Dagster shows."""
 
     def get_asset_spec(self, pipeline):
-        return super().get_asset_spec(pipeline).replace_attributes(group_name="sales", key="ignored")
+        spec = super().get_asset_spec(pipeline)
+        return spec.replace_attributes(group_name="sales", key="ignored", freshness_policy=DAILY)
 
 
 def test_a_subclass_changes_what_dagster_shows_and_keeps_key_and_dependencies(sandbox):
@@ -96,6 +101,7 @@ def test_a_subclass_changes_what_dagster_shows_and_keeps_key_and_dependencies(sa
     with sandbox.load_component_and_build_defs(defs_path=path) as (_, definitions):
         node = definitions.resolve_asset_graph().get(dg.AssetKey(["shop", "orders"]))
         assert node.group_name == "sales"
+        assert node.freshness_policy == DAILY
         assert node.parent_keys == {dg.AssetKey(["shop", "queues", "orders_queue"])}
 
 
