@@ -34,7 +34,8 @@ def install_wheel(folder: Path) -> Path:
     (packages / "dependencies.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
     for program in entry_points(group="console_scripts"):
         if program.name in PROGRAMS:
-            call = f"from {program.module} import {program.attr}\n{program.attr}()\n"
+            # Processes that multiprocessing spawns import this file.
+            call = f"from {program.module} import {program.attr}\nif __name__ == '__main__':\n    {program.attr}()\n"
             (programs / program.name).write_text(f"#!{programs / 'python'}\n{call}")
             (programs / program.name).chmod(0o755)
     return programs
