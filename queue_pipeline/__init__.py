@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
     from queue_pipeline.processing.declaration.recoverability import Recoverability
+    from queue_pipeline.processing.source.source import messages_of
     from queue_pipeline.transport.claims.claim import RowsRead
     from queue_pipeline.transport.claims.completion import Completion
     from queue_pipeline.transport.errors import QueuePipelineError
@@ -72,6 +73,7 @@ __all__ = [
     "RowsRead",
     "Completion",
     "body_parser",
+    "messages_of",
     "Selection",
     "QueuePipelineError",
 ]
@@ -96,6 +98,7 @@ _MODULES = {
     ),
     "processing.declaration.pipeline": ("Output", "QueuePipeline"),
     "processing.declaration.recoverability": ("Recoverability",),
+    "processing.source.source": ("messages_of",),
     "transport.errors": ("QueuePipelineError",),
     "transport.messages.event": ("Event",),
     "transport.failed.failed_message": ("Selection",),

@@ -28,6 +28,7 @@ from queue_pipeline_tests.support.databases.backends import (
 )
 from queue_pipeline_tests.support.scheduling import SERVICES, GroupScheduling, group_of
 from queue_pipeline_tests.support.spark.warm_spark import private_spark
+from queue_pipeline_tests.support.wheel import install_wheel
 from tools.postgres_cluster import PostgresCluster
 
 _numbers = itertools.count(1)
@@ -89,6 +90,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
 def postgres() -> Iterator[PostgresCluster]:
     with PostgresCluster(settings={"max_connections": "300"}, driver=chosen_driver()) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a virtual environment that holds the built wheel."""
+    return install_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")

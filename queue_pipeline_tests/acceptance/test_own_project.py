@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 from queue_pipeline import QueueTransport, new_message
-from queue_pipeline_tests.support.pages import steps
+from queue_pipeline_tests.support.pages import ROOT, blocks
 from queue_pipeline_tests.support.waiting import eventually
 from tools.graphql import ask
 from tools.postgres_cluster import free_port
 from tools.processes import Processes, tail
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = "own-project.md"
+PAGE = ROOT / "docs/own-project.md"
 PYPROJECT = """
 [project]
 name = "acme"
@@ -154,11 +153,11 @@ def test_a_project_of_its_own_installs_scaffolds_tests_and_runs_a_pipeline(proje
     where = project.run("python -c 'import queue_pipeline; print(queue_pipeline.__file__)'")
     assert str(project.folder.parent / "venv") in where, "the wheel, not this working tree"
     printed = ""
-    for file, _, text in steps(PAGE):
-        if file:
-            (project.folder / file).write_text(text)
-        else:
-            printed += project.run(text)
+    for block in blocks(PAGE):
+        if block.mark == "file":
+            (project.folder / block.value).write_text(block.text)
+        elif block.mark == "run by":
+            printed += project.run(block.text)
     for expected in (
         "queue_pipeline.QueuePipelines",
         "1 passed",

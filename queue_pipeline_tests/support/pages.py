@@ -1,31 +1,124 @@
-"""Pages of the documentation whose files are written and whose commands are run by tests."""
+"""Code blocks of README.md, docs/ and examples/: how they are marked, and how the commands of a page are run.
+
+A comment before a block says what a test does with it:
+
+    <!-- run -->                  its commands are run, those of a page in one shell, in their order
+    <!-- run after: COMMANDS -->  the same; these are run before, unseen
+    <!-- fails -->                its one command is run, and ends with an error
+    <!-- prints -->               lines that the commands before it print
+    <!-- file: NAME -->           a file that the commands of the page use
+    <!-- run by: TEST -->         another test runs the same commands
+    <!-- not run: REASON -->      no test can run it here
+
+In a block that has prompts, `$ `, the other lines are what the commands print.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+import subprocess
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-STEP = re.compile(r"<!-- (file: (?P<file>[\w./]+)|run|prints) -->\n\n```(?P<language>\w+)\n(?P<text>.*?)```", re.S)
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("README.md")),
+]
+COMMANDS = ("", "bash", "console", "sh", "shell")
+"""Languages of commands; an indented block has none."""
+RUN = ("run", "run after", "fails")
+_BLOCK = re.compile(
+    r"(?:<!-- (?P<mark>(?:(?!-->).)*?)\s-->\n\n)?"
+    r"(?:^(?P<indent> *)```(?P<language>\w*)\n(?P<fenced>.*?)^(?P=indent)```$"
+    r"|(?<=\n\n)(?P<indented>    (?! *[-*] )[^\n]+\n(?:(?:    [^\n]*)?\n)*))",
+    re.S | re.M,
+)
+_END = "--- end of a block ---"
 
 
-class Step(NamedTuple):
-    """A block of a page: a file's content, commands, or what the last commands print."""
+@dataclass(frozen=True)
+class Block:
+    """One code block. The language of a fence without one is `text`."""
 
-    file: str | None
+    page: Path
+    line: int
     language: str
     text: str
+    mark: str
+    """What the comment says, or nothing."""
+    value: str
+    """What it says behind the colon."""
+
+    @property
+    def name(self) -> str:
+        """Page and line, for a failed test."""
+        return f"{self.place}:{self.line}"
+
+    @property
+    def place(self) -> str:
+        """The page, as a path of the repository."""
+        return os.path.relpath(self.page, ROOT)
+
+    @property
+    def commands(self) -> str:
+        """What is typed."""
+        typed = re.findall(r"^\$ (.*)$", self.text, re.M)
+        return "\n".join(typed) if typed else self.text
+
+    @property
+    def printed(self) -> list[str]:
+        """What is shown below prompts."""
+        return [line for line in self.text.splitlines() if not line.startswith("$ ")] if "$ " in self.text[:2] else []
 
 
-def steps(page: str) -> Iterator[Step]:
-    """The marked blocks of a page, in their order."""
-    for found in STEP.finditer((DOCS / page).read_text()):
-        yield Step(found["file"], found["language"], found["text"])
+def blocks(page: Path) -> Iterator[Block]:
+    """The blocks of a page, in their order."""
+    text = page.read_text()
+    for match in _BLOCK.finditer(text):
+        mark, _, value = (match["mark"] or "").partition(":")
+        indented = match["indented"]
+        start = match.start("indented") if indented else match.start("fenced")
+        code = textwrap.dedent(f"{indented.rstrip()}\n" if indented else match["fenced"])
+        language = "" if indented else match["language"] or "text"
+        yield Block(page, text.count("\n", 0, start) + 1, language, code, mark.strip(), value.strip())
 
 
-def file_of(page: str, name: str) -> str:
-    """What a page says is in a file."""
-    (text,) = [step.text for step in steps(page) if step.file == name]
-    return text
+def has_commands(page: Path) -> bool:
+    """Whether there is something to run."""
+    return any(block.mark in RUN for block in blocks(page))
+
+
+def run_page(page: Path, folder: Path, environment: Mapping[str, str]) -> None:
+    """Run the commands of a page in a folder, and compare what they print with what the page shows."""
+    script, checks = ["set -euo pipefail"], []
+    for block in blocks(page):
+        if block.mark == "file":
+            (folder / block.value).write_text(block.text)
+        elif block.mark in RUN:
+            script += [f"{{ {block.value}\n}} >&2"] if block.value else []
+            script += [f"! {block.commands}" if block.mark == "fails" else block.commands, f"echo '{_END}'"]
+            checks.append(block.printed)
+        elif block.mark == "prints":
+            checks[-1] += block.text.splitlines()
+    settings = {
+        name: value for name, value in os.environ.items() if not name.startswith(("QUEUE_PIPELINE_", "DAGSTER_"))
+    }
+    ran = subprocess.run(
+        ["bash", "-c", "\n".join(script)],
+        cwd=folder,
+        env={**settings, "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    printed = ran.stdout.split(f"{_END}\n")
+    assert ran.returncode == 0, f"{page}\n{ran.stdout}\n{ran.stderr}"
+    for lines, output in zip(checks, printed, strict=False):
+        spaced = " ".join(output.split())
+        missing = [line for line in lines if " ".join(line.split()) not in spaced]
+        assert missing == [], f"{page} shows these lines, which are not in the output:\n{output}\n{ran.stderr}"

@@ -121,8 +121,8 @@ def python_of(page: str) -> list[str]:
     ("page", "begins", "job"),
     [
         ("README.md", "# shop.py", "write_invoices_pipeline"),
-        ("docs/clients.md", "# queue_pipeline/defs/prices.py", "answer_prices_pipeline"),
-        ("docs/nginn.md", "# queue_pipeline/defs/import_orders.py", "import_orders_pipeline"),
+        ("docs/clients.md", "# prices.py", "answer_prices_pipeline"),
+        ("docs/nginn.md", "# import_orders.py", "import_orders_pipeline"),
     ],
 )
 def test_pipelines_that_are_shown_can_be_declared(

@@ -70,7 +70,8 @@ IMPORT = re.compile(r"^\s*(?:from|import) (queue_pipeline(?:\.\w+)*)", re.MULTIL
 
 def written_for_users():
     files = [*(ROOT / "queue_pipeline" / "defs").glob("*.py"), ROOT / "queue_pipeline" / "definitions.py"]
-    return [*files, ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    examples = [path for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".md")]
+    return [*files, ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *examples]
 
 
 @pytest.mark.parametrize("path", written_for_users(), ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -78,7 +78,7 @@ def failed(session: Session, queue: str, limit: int, after: int) -> None:
     if session.json:
         write_json({"queue": table.canonical, "failed": [asdict(one) for one in found]})
     elif found:
-        rows = [(one.id, one.label, one.attempts, duration(one.seconds_ago), _first_line(one.error)) for one in found]
+        rows = [(one.id, one.label, one.attempts, duration(one.seconds_ago), _said(one.error)) for one in found]
         write_table(("id", "label", "attempts", "ago", "error"), rows, figures=("id", "attempts", "ago"))
     else:
         write_lines(f"nothing in {table} has failed")
@@ -185,5 +185,9 @@ def _tell(session: Session, queue: str, verb: str, count: int) -> None:
         write_lines(f"{verb} {count_of(count, 'message')} of {queue}")
 
 
-def _first_line(error: str | None) -> str | None:
-    return error.strip().splitlines()[-1][:LONGEST_SHOWN] if error and error.strip() else None
+def _said(error: str | None) -> str | None:
+    """What an error says, without its frames: .NET writes them below it, a traceback of Python's above."""
+    lines = error.strip().splitlines() if error else []
+    if not lines:
+        return None
+    return lines[-1 if lines[0].startswith("Traceback ") else 0][:LONGEST_SHOWN]

@@ -76,6 +76,24 @@ def test_failed_messages_are_listed_retried_and_discarded(cli: CommandLine, back
     assert cli("nginn", "retry", QUEUE, "--all", "--json").json == {"queue": QUEUE, "retried": 0}
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "System.Exception: no stock\r\n   at Shop.Handler.Handle() in Handler.cs:line 7\r\n",
+        'Traceback (most recent call last):\n  File "shop.py", line 7, in handle\nSystem.Exception: no stock\n',
+    ],
+)
+def test_the_list_of_failed_messages_shows_what_an_error_says_and_no_frame(
+    cli: CommandLine, backend: Backend, error: str
+) -> None:
+    send(cli)
+    transport = backend.transport()
+    backend.sql(transport, f"UPDATE {transport.resolve(QUEUE).qualified} SET subqueue = 'F', error_info = '{error}'")
+    listed = cli("nginn", "failed", QUEUE).out
+    assert "System.Exception: no stock" in listed
+    assert "line 7" not in listed
+
+
 def test_subscriptions_are_asked_for_listed_and_ended(cli: CommandLine) -> None:
     assert cli("nginn", "subscriptions").out == "there are no subscribers\n"
     asked = cli("nginn", "subscribe", QUEUE, OTHER, "Shop.Order")

@@ -5,7 +5,7 @@ import pytest
 
 from queue_pipeline import QueueTransport, new_message, queue_definitions
 from queue_pipeline_tests.support.dagster import pipelines
-from queue_pipeline_tests.support.pages import file_of
+from queue_pipeline_tests.support.pages import ROOT, blocks
 
 # Dagster's own, of what evaluates conditions.
 pytestmark = pytest.mark.filterwarnings("ignore:Parameter `include_sources`:dagster.BetaWarning")
@@ -23,7 +23,8 @@ def queues(tmp_path):
 def location(tmp_path, warm, queues):
     """The asset of the page beside a pipeline."""
     recipe: dict = {}
-    exec(file_of("own-project.md", "src/acme/defs/revenue.py"), recipe)
+    (file,) = [block for block in blocks(ROOT / "docs/own-project.md") if block.value == "src/acme/defs/revenue.py"]
+    exec(file.text, recipe)
     eager = dg.asset(name="eager", deps=[PIPELINE], automation_condition=dg.AutomationCondition.eager())(lambda: None)
     ours = queue_definitions(
         [pipelines.declare()], database=f"sqlite:///{tmp_path}/queues.db", spark=warm, prefix="shop"

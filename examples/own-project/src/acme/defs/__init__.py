@@ -1,0 +1,1 @@
+"""What the project defines; each folder is a component."""
