@@ -43,10 +43,10 @@ from queue_pipeline.transport.layouts.nginn.settings import VARIABLE
 
 
 class App(click.Group):
-    """A group that ends quietly when the reader of its output goes away; click itself would answer with 1."""
+    """A group that ends with 141 and no message when the reader of its output goes away."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command, then make sure that its output was taken."""
+        """Run the command, then flush its output."""
         try:
             result = super().invoke(ctx)
             if sys.stdout is not None:
@@ -60,7 +60,6 @@ class App(click.Group):
     cls=App,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog=EXIT_CODES,
-    invoke_without_command=True,
 )
 @click.option(
     "--database",
@@ -110,9 +109,6 @@ def app(
     session.database, session.schema, session.catalog = database, schema, catalog
     session.error_queue, session.nginn = error_queue, nginn_settings
     session.subscriptions_table = subscriptions_table
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
-        context.exit(2)
 
 
 app.add_command(install.install)
