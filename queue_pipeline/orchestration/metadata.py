@@ -1,10 +1,11 @@
-"""What people look at: the figures of runs and queues as Dagster metadata; the UI plots every number."""
+"""The figures of runs and queues as Dagster's metadata; the UI plots every number. docs/metadata.md explains each."""
 
 from __future__ import annotations
 
 import logging
 import shlex
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import dagster as dg
@@ -49,7 +50,7 @@ def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
 def of_run(recent: RunFigures, retry: str, whole: RunFigures | None = None, ended_because: str = "") -> dict[str, Any]:
     """What a run did since its last report; at its end also the sums of the `whole` run. `retry` is a command.
 
-    The UI sorts plots by name, and these are named so that what matters comes first; glossary.py explains each.
+    The UI sorts plots by name, and these are named so that what matters comes first.
     """
     values: dict[str, Any] = {"handled_messages_per_s": round(recent.messages_per_second, 1)}
     if (latency := recent.latency) is not None:
@@ -66,14 +67,11 @@ def of_run(recent: RunFigures, retry: str, whole: RunFigures | None = None, ende
     }
     shown = recent if whole is None else whole
     if shown.failures:
-        values["failed_messages"] = _table(
-            {
-                "id": one.message_id or one.id,
-                "type": one.message_type or "",
-                "cause": f"{one.error_type}: {one.error}"[:LONGEST_ERROR],
-                "time": f"{one.failed_at:%Y-%m-%d %H:%M:%S} UTC",
-            }
-            for one in shown.failures
+        values["failed_messages"] = dg.MetadataValue.table(
+            [
+                failed_row(one.message_id or one.id, one.message_type, f"{one.error_type}: {one.error}", one.failed_at)
+                for one in shown.failures
+            ]
         )
         values["retry_all"] = command_line(retry)
     if shown.slowest:
@@ -104,6 +102,12 @@ def _of_whole_run(figures: RunFigures, ended_because: str) -> dict[str, Any]:
         values["spark_parts_missing"] = len(missing)
         values["spark_parts_lost"] = _table({"part": part, "lost": lost} for part, lost in missing.items())
     return values
+
+
+def failed_row(identity: str, message_type: str | None, cause: str, time: datetime | None) -> dg.TableRecord:
+    """A failed message in a table."""
+    when = "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    return dg.TableRecord({"id": identity, "type": message_type or "", "cause": cause[:LONGEST_ERROR], "time": when})
 
 
 def retry_all(transport: QueueTransport, pipeline: QueuePipeline) -> str:

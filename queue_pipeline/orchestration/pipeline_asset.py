@@ -255,18 +255,13 @@ def _failure(pipeline: QueuePipeline, ended: RunEnd, error: BaseException) -> dg
     )
 
 
-class _clear_errors:
+@contextlib.contextmanager
+def _clear_errors(pipeline: QueuePipeline) -> Iterator[None]:
     """Errors that a person can act on become the run's own description, without a page of traceback before it."""
-
-    def __init__(self, pipeline: QueuePipeline) -> None:
-        self._pipeline = pipeline
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, QueuePipelineError):
-            raise dg.Failure(description=f"pipeline {self._pipeline.name}: {error}", allow_retries=False) from error
+    try:
+        yield
+    except QueuePipelineError as error:
+        raise dg.Failure(description=f"pipeline {pipeline.name}: {error}", allow_retries=False) from error
 
 
 def _description(pipeline: QueuePipeline) -> str:
@@ -278,7 +273,7 @@ def _description(pipeline: QueuePipeline) -> str:
         f"**From** {pipeline.input_queue} **to** {to}; messages that fail go to {pipeline.failed_in}. "
         f"Transaction mode: {pipeline.transaction_mode.value}.\n\n"
         "**Look at it:** *Plots* move every minute while a run works, the most important first; *Checks* say what "
-        "failed and how to retry it. In a terminal:\n\n"
+        "failed and how to retry it. In a terminal with `QUEUE_PIPELINE_DATABASE` set as for this project:\n\n"
         "```\n"
         f"queue-pipeline status {shlex.quote(pipeline.input_queue)} --watch\n"
         f"queue-pipeline errors list --from {shlex.quote(pipeline.input_queue)}\n"

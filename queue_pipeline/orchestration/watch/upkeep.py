@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from queue_pipeline.orchestration.checks import DESCRIPTIONS, CheckOutcome, evaluation, look_at_indexes, look_once
+from queue_pipeline.orchestration.checks import DESCRIPTIONS, CheckOutcome, look_at_indexes, look_once
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, RunUpkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import DatabaseUnavailableError
@@ -109,4 +109,4 @@ class Upkeep:
         passed, reported_at = self._reported.get(key, (None, now))
         if passed is not outcome.passed or now - reported_at >= REPORT_SECONDS:
             self._reported[key] = (outcome.passed, now)
-            self._evaluations.append(evaluation(asset, outcome))
+            self._evaluations.append(outcome.evaluation(asset))

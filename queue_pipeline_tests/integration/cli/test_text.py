@@ -23,7 +23,7 @@ def test_figures_stand_in_a_table_that_no_pipe_cuts(cli: CommandLine) -> None:
     cli("install", name)
     cli("send", name, "--body", "{}", "--count", 1234)
     heading, _, *rows = cli("status").out.splitlines()
-    assert heading.startswith("queue ") and heading.endswith("   claimed   claims   abandoned")
+    assert heading.startswith("queue ") and heading.endswith("  claimed  claims  abandoned")
     assert [row.split()[0] for row in rows] == [name, "error", "orders"]
     assert rows[0].split()[1] == "1,234"
     assert rows[1].split()[4] == "-", "the error queue has no delayed messages to count"
