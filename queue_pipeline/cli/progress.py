@@ -27,11 +27,11 @@ def progress(session: Session, words: str, total: int | Callable[[], int] | None
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     time_column: ProgressColumn = TimeElapsedColumn() if total is None else TimeRemainingColumn()
-    counted = TextColumn("{task.completed:,.0f}{task.fields[of]}")
-    columns = (TextColumn(words, markup=False), BarColumn(), counted, time_column)
+    columns = (TextColumn(words, markup=False), BarColumn(), TextColumn("{task.fields[counted]}"), time_column)
     # stdout is left alone: what a command prints there is its result.
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
-        task = bar.add_task("", total=None, of="")
-        if (expected := total() if callable(total) else total) is not None:
-            bar.update(task, total=expected, of=f"/{expected:,}")
-        yield lambda done: bar.update(task, completed=done)
+        task = bar.add_task("", total=None, counted="")
+        expected = total() if callable(total) else total
+        of = "" if expected is None else f"/{expected:,}"
+        bar.update(task, total=expected)
+        yield lambda done: bar.update(task, completed=done, counted=f"{done:,}{of}")

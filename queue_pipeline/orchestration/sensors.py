@@ -52,8 +52,8 @@ def peek_sensor(
         default_status=status,
         description=(
             "Peeks at the queues of all pipelines and starts runs when messages wait. While it is switched on, delayed "
-            "messages move when they are due, what ended runs hold is released, and pipelines are checked. Each tick "
-            "below says in a sentence what it saw and why it started runs or none."
+            "messages move when they are due, what ended runs hold is released, and pipelines are checked. Click on "
+            "the result of a tick below: it shows the runs that it started, or says why it started none."
         ),
     )
     def peek_queues(context: dg.SensorEvaluationContext, **_: object) -> dg.SensorResult:

@@ -65,21 +65,18 @@ class DagsterUi:
                 "which orders failed, why, and the command that sends them back; click Execute to check again",
             ),
             (
+                f"{self.address}/locations/queue_pipeline/jobs/retry_errors/playground",
+                "sends failed orders back: click on a field to read what it is for; an empty choice is refused",
+            ),
+            (
                 f"{self.address}/locations/queue_pipeline/sensors/peek_queues",
-                "the peek loop: each tick says what it saw, and which run it started",
+                "the peek loop; click on the result of a tick: the run that it started, or why it started none",
             ),
         ]
-        return (
-            pages
-            if run is None
-            else [
-                *pages,
-                (
-                    f"{self.address}/runs/{run.run_id}",
-                    "the first run: its two steps, its log, and its figures at the materialization",
-                ),
-            ]
-        )
+        if run is not None:
+            figures = "the first run: its two steps, its log, and its figures at the materialization"
+            pages.append((f"{self.address}/runs/{run.run_id}", figures))
+        return pages
 
     def answers(self) -> bool:
         """Whether it is up. Raises if it is somebody else's: they may have been quicker to take the port.
