@@ -80,7 +80,6 @@ class App(click.Group):
 )
 @click.option(
     "--nginn",
-    "nginn_settings",
     metavar="JSON",
     help=f"Settings of NGinn.MessageBus queues, as JSON text or the name of a JSON file. Default: ${VARIABLE}.",
 )
@@ -95,20 +94,11 @@ class App(click.Group):
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @shared_options
 @click.pass_context
-def app(
-    context: click.Context,
-    database: str | None,
-    schema: str | None,
-    catalog: str | None,
-    error_queue: str,
-    nginn_settings: str | None,
-    subscriptions_table: str | None,
-) -> None:
+def app(context: click.Context, /, **options: str | None) -> None:
     """Work with SQL tables used as message queues."""
     session = context.ensure_object(Session)
-    session.database, session.schema, session.catalog = database, schema, catalog
-    session.error_queue, session.nginn = error_queue, nginn_settings
-    session.subscriptions_table = subscriptions_table
+    for name, value in options.items():
+        setattr(session, name, value)
 
 
 app.add_command(install.install)
@@ -141,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default the process's own; returns its exit code."""
     session = Session()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a character gets its code instead of ending the command half-way.
+        # A terminal that cannot show a character gets its code; without this the command would fail.
         sys.stdout.reconfigure(errors="backslashreplace")
     with _warnings_on_stderr(session):
         try:

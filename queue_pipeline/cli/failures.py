@@ -46,7 +46,7 @@ _ODBC_PASSWORD = re.compile(r"\b(pwd|password)\s*=\s*(\{(?:[^}]|\}\})*\}?|[^;\s'
 def redact(text: str, secrets: tuple[str, ...] = ()) -> str:
     """Text without the given secrets, and without what has the form of a password in a database setting."""
     for secret in secrets:
-        # A password of a letter or two is looked for as a word: else every text would be illegible.
+        # A password of a letter or two is replaced only as a whole word: else no text could be read.
         edges = (r"(?<!\w)", r"(?!\w)") if len(secret) < _SHORT_SECRET else ("", "")
         text = re.sub(re.escape(secret).join(edges), "***", text)
     return _ODBC_PASSWORD.sub(r"\1=***", _URL_PASSWORD.sub(r"\1:***@", text))

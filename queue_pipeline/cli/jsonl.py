@@ -95,7 +95,7 @@ class JsonLine(NamedTuple):
 
 
 def read_lines(file: IO[bytes]) -> Iterator[JsonLine]:
-    """The lines of a JSONL file from its beginning, one at a time; blank ones are passed over."""
+    """The lines of a JSONL file from its beginning, one at a time; blank ones are left out."""
     file.seek(0)
     for number, line in enumerate(file, 1):
         text = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).rstrip()

@@ -156,7 +156,8 @@ def _pipeline_job(pipeline: QueuePipeline, code: SourceCode | None, names: Names
         selection=dg.AssetSelection.assets(names.pipeline_key(pipeline)).without_checks(),
         # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
         executor_def=dg.in_process_executor,
-        description=f"Processes what waits in {pipeline.input_queue}.",
+        description=f"Processes what waits in {pipeline.input_queue}. It needs no config: the launchpad opens with the "
+        "settings of Spark and of the database as they are, and a run may change them.",
         tags={PIPELINE_TAG: names.pipeline_tag(pipeline), **({CODE_TAG: code.fingerprint} if code else {})},
     )
 

@@ -139,7 +139,7 @@ def command_line(line: str) -> dg.MarkdownMetadataValue:
 
 
 def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, str]]:
-    """What went wrong in an attempt, and how it goes on."""
+    """What failed in an attempt, and what happens to its messages."""
     if attempted.failure is not None:
         reason = f"{attempted.failure.error_type}: {attempted.failure.message[:LONGEST_ERROR]}"
         if attempted.step is Step.RETRY:
@@ -201,7 +201,7 @@ def _outcome(figures: BatchReport | RunFigures, failed: int) -> str:
 
 
 def of_queue(status: QueueStatus) -> dict[str, Any]:
-    """The figures of a queue; what its tables do not tell is left out."""
+    """The figures of a queue; unknown ones are left out."""
     values: Mapping[str, Any] = {
         "age_of_oldest_s": status.oldest_seconds if status.pending else 0.0,
         "depth_messages": status.pending,

@@ -109,7 +109,7 @@ def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None, names: Names) 
                 # The next step asks for more if it finds more; until it starts, others may.
                 held.keep(len(claims))
             except BaseException:
-                # Also when the run is terminated right here: the claims are nobody's otherwise until their lease ends.
+                # Also when the run is terminated here: without this the claims wait until their lease ends.
                 database.claims.release_owner(run)
                 held.release()
                 raise
@@ -207,7 +207,7 @@ def _held(
     context: dg.OpExecutionContext, pipeline: QueuePipeline, transport: QueueTransport, claims: list[Claim]
 ) -> list[Claim]:
     """The claims that are this run's. After "Re-execute from failure" they are taken over from the run that failed;
-    one that somebody else took or completed meanwhile is left to them.
+    one that another run took or completed meanwhile is left alone.
     """
     run, held = owner(context.run_id), []
     for claim in claims:

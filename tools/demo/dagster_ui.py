@@ -79,7 +79,7 @@ class DagsterUi:
         return pages
 
     def answers(self) -> bool:
-        """Whether it is up. Raises if it is somebody else's: they may have been quicker to take the port.
+        """Whether it is up. Raises if another program took the port meanwhile.
 
         Without this look the demo would end the runs of another Dagster.
         """
@@ -115,7 +115,7 @@ class DagsterUi:
 
 
 def free_port(usual: int = USUAL_PORT) -> int:
-    """The usual port, or any other if somebody has it."""
+    """The usual port, or another one if it is taken."""
     for port in (usual, 0):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -62,7 +62,7 @@ class Story:
         self._ui_is_ours = False
         self._trickling = threading.Event()
 
-    def tell(self) -> bool:
+    def run(self) -> bool:
         """Run it; returns whether every order became one result and the run succeeded."""
         began = time.time()
         shop.install(self._transport)

@@ -33,7 +33,7 @@ class RemoveConfig(dg.Config):
 
 
 def keep_days(environment: Mapping[str, str]) -> int | None:
-    """For how many days history is kept; None for ever."""
+    """For how many days history is kept; None: without limit."""
     given = environment.get(KEEP_VARIABLE, "").strip()
     if not given:
         return None

@@ -27,7 +27,7 @@ SWEEP_SECONDS = 300.0
 CHECK_SECONDS = 300.0
 INDEX_SECONDS = 86_400.0
 REPORT_SECONDS = 3600.0
-"""How often a check whose outcome stays the same is reported: each report is a row in Dagster's storage for ever."""
+"""How often a check whose outcome stays the same is reported: each report is a row in Dagster's storage."""
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class _Part:
 
 
 class Upkeep:
-    """Lives as long as its code server, and remembers what it has seen and reported."""
+    """What is done beside the peeks, for the life of a code server."""
 
     def __init__(self, pipelines: Sequence[QueuePipeline], clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
