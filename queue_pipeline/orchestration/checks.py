@@ -209,8 +209,8 @@ def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOut
     step = "see whether the peek sensor is on, the pipeline paused, or its runs fail"
     if failing is not None:
         values["last_error"] = failing.last_error
-        since = f"{failing.since_seconds:,.0f} s"
-        step = f"the last {failing.failures:,} attempts failed, since {since}: {failing.last_error}"
+        attempts = f"the last {count_of(failing.failures, 'attempt')} failed"
+        step = f"{attempts}, for {failing.since_seconds:,.0f} s: {failing.last_error}"
         if status.abandoned_claims and failing.since_seconds > limit:
             waits = f"{count_of(status.claimed or 0, 'message')} of {pipeline.input_queue} wait in released batches"
             return CheckOutcome(AGE, False, f"{waits}; {step}", values)

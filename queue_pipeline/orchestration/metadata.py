@@ -37,10 +37,10 @@ def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
         "subscribes_to": ", ".join(pipeline.subscribes_to) or "nothing",
         "error_queue": pipeline.error_queue,
         "retries": f"{pipeline.retries.immediate_retries} at once, {pipeline.retries.delayed_retries} later, "
-        f"{pipeline.retries.attempts} attempts in all",
+        f"{count_of(pipeline.retries.attempts, 'attempt')} in all",
         "audit_queue": pipeline.audit_queue or "none",
         "transaction_mode": pipeline.transaction_mode.value,
-        "batch": f"{pipeline.batch_messages:,} messages, {pipeline.batch_bytes:,} bytes",
+        "batch": f"{count_of(pipeline.batch_messages, 'message')}, {count_of(pipeline.batch_bytes, 'byte')}",
         "max_concurrency": pipeline.max_concurrency,
         "concurrency_policy": pipeline.concurrency_policy,
         "peek_delay_s": pipeline.peek_delay,

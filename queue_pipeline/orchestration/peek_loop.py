@@ -215,7 +215,7 @@ def _decide(
         if left > 0:
             waits = f"next try in {left:.0f} s, {_wait(found)}"
             why = f". {runs.last_error}" if runs.last_error else ""
-            return [], cursor, f"{pipeline.name}: the last {runs.failed_in_a_row} runs failed; {waits}{why}"
+            return [], cursor, f"{pipeline.name}: the last {count_of(runs.failed_in_a_row, 'run')} failed; {waits}{why}"
     is_limited = pipeline.retries.is_limited(runs.failed_attempts)
     most = 1 if is_limited else pipeline.max_concurrency
     demand = Demand(found.waiting, found.capped, runs.slots, pipeline.batch_messages, most)
@@ -226,7 +226,7 @@ def _decide(
     if runs.elsewhere:
         sentence += f", {runs.elsewhere} of them on other machines"
     if is_limited:
-        sentence += f"; one batch at a time, because the last {runs.failed_attempts} attempts failed"
+        sentence += f"; one batch at a time, because the last {count_of(runs.failed_attempts, 'attempt')} failed"
     return starts, cursor, sentence
 
 

@@ -26,13 +26,9 @@ def folder(tmp_path: Path) -> Path:
         ("send orders --jsonl lines.jsonl", "checking"),
         ("receive orders --max 3000", "receiving"),
         ("show orders --csv", "reading"),
-        ("show orders --parquet orders.parquet", "reading"),
         ("purge orders", "purging"),
         ("install orders billing", "installing"),
-        ("audit-indexes", "auditing"),
-        ("errors list --csv", "reading"),
         ("errors retry --all", "retrying"),
-        ("errors discard --all --yes", "discarding"),
         ("move-due orders", "moving"),
     ],
 )
