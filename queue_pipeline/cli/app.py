@@ -27,14 +27,7 @@ from queue_pipeline.cli.commands import (
     status,
     subscriptions,
 )
-from queue_pipeline.cli.failures import (
-    BROKEN_PIPE,
-    EXIT_CODES,
-    PROGRAM,
-    StderrLog,
-    report,
-    settle_stdout,
-)
+from queue_pipeline.cli.failures import BROKEN_PIPE, EXIT_CODES, PROGRAM, StderrLog, report, settle_stdout
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
 from queue_pipeline.transport.addresses.queues import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
@@ -57,9 +50,7 @@ class App(click.Group):
 
 
 @click.group(
-    cls=App,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog=EXIT_CODES,
+    cls=App, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}, epilog=EXIT_CODES
 )
 @click.option(
     "--database",

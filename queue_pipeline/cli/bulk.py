@@ -27,12 +27,7 @@ class BadLinesError(InvalidMessageError):
     """Lines of a file that are no messages; nothing of the file was sent."""
 
 
-def send_all(
-    transport: QueueTransport,
-    queue: Queue,
-    messages: Iterable[OutgoingMessage],
-    on_progress: Reached,
-) -> int:
+def send_all(transport: QueueTransport, queue: Queue, messages: Iterable[OutgoingMessage], on_progress: Reached) -> int:
     """Send in one transaction: a failure at any point leaves nothing behind. Returns how many were sent."""
     table = transport.resolve(queue)
     sent = 0

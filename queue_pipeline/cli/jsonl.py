@@ -13,12 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from queue_pipeline.cli.parameters import SHORTEST_TIME_TO_LIVE
 from queue_pipeline.transport.messages import headers as wire
-from queue_pipeline.transport.messages.message import (
-    LONGEST_DELAY,
-    LONGEST_TIME_TO_LIVE,
-    OutgoingMessage,
-    new_message,
-)
+from queue_pipeline.transport.messages.message import LONGEST_DELAY, LONGEST_TIME_TO_LIVE, OutgoingMessage, new_message
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _POSITION = re.compile(r" at line 1 column (\d+)$")

@@ -89,11 +89,7 @@ def shared_options(command: F) -> F:
         "--debug", is_flag=True, expose_value=False, callback=remember, help="Show the traceback of an error."
     )(command)
     return click.option(
-        "--json",
-        is_flag=True,
-        expose_value=False,
-        callback=remember,
-        help="Print one JSON document on stdout.",
+        "--json", is_flag=True, expose_value=False, callback=remember, help="Print one JSON document on stdout."
     )(command)
 
 

@@ -71,11 +71,7 @@ def look_at_indexes(transport: QueueTransport, queue: str) -> CheckOutcome:
         dg.TableRecord({"finding": one.code, "what": one.message, "cost": one.cost, "fix": one.fix}) for one in findings
     ]
     fixes = "\n".join(f"```sql\n-- {one.section}\n{one.fix}\n```" for one in findings if one.fix)
-    values = {
-        "findings": len(findings),
-        "fix": dg.MetadataValue.md(fixes),
-        "details": dg.MetadataValue.table(rows),
-    }
+    values = {"findings": len(findings), "fix": dg.MetadataValue.md(fixes), "details": dg.MetadataValue.table(rows)}
     return CheckOutcome(INDEXES, False, findings[0].message, values)
 
 

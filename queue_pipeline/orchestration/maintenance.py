@@ -71,9 +71,7 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[d
         context.log.info(f"moved {count_of(moved, 'due message')}")
 
     @dg.op(
-        name=names.named("observe"),
-        required_resource_keys=needs,
-        description="Records depth and age of every queue.",
+        name=names.named("observe"), required_resource_keys=needs, description="Records depth and age of every queue."
     )
     def observe(context: dg.OpExecutionContext) -> None:
         database = transport_of(context, names).transport()

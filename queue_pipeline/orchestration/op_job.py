@@ -13,12 +13,7 @@ def op_job(
     """The job; the launchpad opens with the default values of the op's config."""
     run_config: Any = None if config is None else {"ops": {op.name: {"config": config().model_dump()}}}
 
-    @dg.job(
-        name=names.named(name),
-        executor_def=dg.in_process_executor,
-        description=description,
-        config=run_config,
-    )
+    @dg.job(name=names.named(name), executor_def=dg.in_process_executor, description=description, config=run_config)
     def job() -> None:
         op()
 

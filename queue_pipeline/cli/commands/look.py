@@ -41,9 +41,7 @@ def peek(session: Session, queues: tuple[str, ...], limit: int) -> None:
 @click.command()
 @queue_argument
 @number(
-    "--max",
-    "limit",
-    help=f"Maximum number of messages.  [default: {SHOWN_MESSAGES}; all with --csv and --parquet]",
+    "--max", "limit", help=f"Maximum number of messages.  [default: {SHOWN_MESSAGES}; all with --csv and --parquet]"
 )
 @click.option("--headers", "with_headers", is_flag=True, help="Show the headers too.")
 @export_options

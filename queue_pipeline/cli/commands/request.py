@@ -15,7 +15,6 @@ from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.client import CallbackSettings, QueueClient
 from queue_pipeline.transport.messages import headers as wire
 
-DEFAULT_ENDPOINT = "queue-pipeline"
 TIMEOUT = Seconds(0.001, 24 * 3600.0, "a number of seconds above zero and at most a day")
 
 
@@ -24,22 +23,8 @@ TIMEOUT = Seconds(0.001, 24 * 3600.0, "a number of seconds above zero and at mos
 @body_options
 @type_option
 @click.option("--content-type", type=Text(), metavar="TYPE", default="application/json", show_default=True)
-@click.option(
-    "--timeout",
-    type=TIMEOUT,
-    metavar="SECONDS",
-    default=30.0,
-    show_default=True,
-    help="How long to wait for the reply.",
-)
-@click.option(
-    "--endpoint",
-    type=Text(),
-    metavar="NAME",
-    default=DEFAULT_ENDPOINT,
-    show_default=True,
-    help="The endpoint that asks.",
-)
+@click.option("--timeout", type=TIMEOUT, metavar="SECONDS", default=30.0, show_default=True, help="How long to wait.")
+@click.option("--endpoint", type=Text(), metavar="NAME", default="queue-pipeline", show_default=True, help="Who asks.")
 @click.option(
     "--discriminator", type=Text(), metavar="NAME", help="The instance of the endpoint; default: this machine's name."
 )

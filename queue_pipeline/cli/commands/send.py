@@ -163,12 +163,7 @@ def by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
 @click.argument("event", type=Text(), metavar="EVENT")
 @body_options
 @click.option(
-    "--parent",
-    "parents",
-    type=Text(),
-    multiple=True,
-    metavar="NAME",
-    help="A base class or interface of EVENT; repeatable.",
+    "--parent", "parents", type=Text(), multiple=True, metavar="NAME", help="A base class or interface; repeatable."
 )
 @click.option("--interface", is_flag=True, help="EVENT is an interface, so it has no base class System.Object.")
 @ttl_option

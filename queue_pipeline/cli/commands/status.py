@@ -83,11 +83,7 @@ def _row(figures: QueueStatus) -> tuple[object, ...]:
 
 def _nginn_row(figures: QueueStatus) -> tuple[object, ...]:
     latency = figures.latency_milliseconds
-    return (
-        _figure(figures.processed),
-        _figure(figures.failed),
-        None if latency is None else f"{latency:,.0f} ms",
-    )
+    return (_figure(figures.processed), _figure(figures.failed), None if latency is None else f"{latency:,.0f} ms")
 
 
 def _figure(number: int | None) -> str | None:
