@@ -45,7 +45,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WatchedQueue:
     """What is shown of a queue."""
 
     figures: QueueStatus
@@ -74,7 +74,7 @@ def rates(before: QueueReading | None, now: QueueReading) -> Rates:
     return Rates(incoming / seconds, outgoing / seconds)
 
 
-class _Reader:
+class _QueueReader:
     """Reads the queues again and again, and remembers the readings before."""
 
     def __init__(self, transport: QueueTransport, queues: Sequence[str], error_queue: str) -> None:
@@ -85,7 +85,7 @@ class _Reader:
         self._failed: Counter[str] = Counter()
         self._failed_at: object = None
 
-    def read(self) -> list[Row]:
+    def read(self) -> list[WatchedQueue]:
         failing, failed = failing_queues(self._transport), self._count_failed()
         rows = []
         for figures in self._transport.status(*self._queues):
@@ -93,7 +93,7 @@ class _Reader:
             now = QueueReading(time.monotonic(), figures, self._transport.issued(queue))
             in_error_queue = None if failed is None or queue == self._error_queue.canonical else failed[queue]
             number = in_error_queue if figures.failed is None else figures.failed
-            rows.append(Row(figures, rates(self._before.get(queue), now), number, failing.get(queue)))
+            rows.append(WatchedQueue(figures, rates(self._before.get(queue), now), number, failing.get(queue)))
             self._before[queue] = now
         return rows
 
@@ -123,7 +123,7 @@ class _Reader:
 def watch(session: Session, queues: Sequence[str], every: float) -> None:
     """Show queues again and again until Ctrl-C."""
     with session.transport() as transport:
-        reader = _Reader(transport, queues, session.error_queue)
+        reader = _QueueReader(transport, queues, session.error_queue)
         with contextlib.suppress(KeyboardInterrupt), _screen(session, every) as show:
             while True:
                 show(reader.read())
@@ -146,14 +146,14 @@ def failing_line(failing: FailureCount) -> str:
 
 
 @contextlib.contextmanager
-def _screen(session: Session, every: float) -> Iterator[Callable[[Sequence[Row]], None]]:
+def _screen(session: Session, every: float) -> Iterator[Callable[[Sequence[WatchedQueue]], None]]:
     """Where the figures go: on a terminal in place, else one table after the other; with --json lines of JSON."""
     if session.json:
         yield _write_json_line
         return
     shown = console()
 
-    def write_again(rows: Sequence[Row]) -> None:
+    def write_again(rows: Sequence[WatchedQueue]) -> None:
         shown.print(*_frame(rows), sep="\n")
         flush()
 
@@ -170,7 +170,7 @@ def _screen(session: Session, every: float) -> Iterator[Callable[[Sequence[Row]]
         # A screen of its own: nothing of an earlier frame stays when the terminal is resized.
         with Live(console=shown, screen=True, auto_refresh=False) as live:
 
-            def show(rows: Sequence[Row]) -> None:
+            def show(rows: Sequence[WatchedQueue]) -> None:
                 last[:] = _frame(rows)
                 live.update(Group(*last, hint), refresh=True)
 
@@ -179,19 +179,19 @@ def _screen(session: Session, every: float) -> Iterator[Callable[[Sequence[Row]]
         shown.print(*last, sep="\n")
 
 
-def _write_json_line(rows: Sequence[Row]) -> None:
+def _write_json_line(rows: Sequence[WatchedQueue]) -> None:
     write_lines(json.dumps({"at": datetime.now(UTC).isoformat(), "queues": [_document(row) for row in rows]}))
     flush()
 
 
-def _frame(rows: Sequence[Row]) -> list[Any]:
+def _frame(rows: Sequence[WatchedQueue]) -> list[Any]:
     from rich.text import Text
 
     lines = [shortened(visible(failing_line(row.failing))) or "" for row in rows if row.failing is not None]
     return [table_of(COLUMNS, [_cells(row) for row in rows], figures=COLUMNS[1:]), *map(Text, lines)]
 
 
-def _cells(row: Row) -> tuple[object, ...]:
+def _cells(row: WatchedQueue) -> tuple[object, ...]:
     figures = row.figures
     numbers = (figures.claimed, row.failed, figures.delayed)
     return (
@@ -203,7 +203,7 @@ def _cells(row: Row) -> tuple[object, ...]:
     )
 
 
-def _document(row: Row) -> dict[str, Any]:
+def _document(row: WatchedQueue) -> dict[str, Any]:
     figures, rate = row.figures, row.rates
     return {
         "queue": figures.queue,
