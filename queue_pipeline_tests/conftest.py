@@ -34,7 +34,7 @@ from tools.postgres_cluster import PostgresCluster
 _numbers = itertools.count(1)
 # Runs in the process of the tests would end when a person edits the project; those of their own processes do.
 os.environ["QUEUE_PIPELINE_WATCH_CODE"] = "0"
-# Java's second compiler takes half of the processor time of a Spark that lives for some minutes, and pays for less of it.
+# Java's second compiler takes half of the processor time of a Spark that lives for minutes, and pays for less of it.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 

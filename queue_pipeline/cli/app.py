@@ -27,14 +27,7 @@ from queue_pipeline.cli.commands import (
     status,
     subscriptions,
 )
-from queue_pipeline.cli.failures import (
-    BROKEN_PIPE,
-    EXIT_CODES,
-    PROGRAM,
-    StderrLog,
-    report,
-    settle_stdout,
-)
+from queue_pipeline.cli.failures import BROKEN_PIPE, EXIT_CODES, PROGRAM, StderrLog, report, settle_stdout
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session, shared_options
 from queue_pipeline.transport.addresses.queues import SUBSCRIPTIONS_TABLE, SUBSCRIPTIONS_VARIABLE
@@ -44,10 +37,10 @@ from queue_pipeline.transport.layouts.nginn.settings import VARIABLE
 
 
 class App(click.Group):
-    """A group that ends quietly when the reader of its output goes away; click itself would answer with 1."""
+    """A group that ends with 141 and no message when the reader of its output goes away."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command, then make sure that its output was taken."""
+        """Run the command, then flush its output."""
         try:
             result = super().invoke(ctx)
             if sys.stdout is not None:
@@ -58,10 +51,7 @@ class App(click.Group):
 
 
 @click.group(
-    cls=App,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog=EXIT_CODES,
-    invoke_without_command=True,
+    cls=App, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}, epilog=EXIT_CODES
 )
 @click.option(
     "--database",
@@ -82,7 +72,6 @@ class App(click.Group):
 )
 @click.option(
     "--nginn",
-    "nginn_settings",
     metavar="JSON",
     help=f"Settings of NGinn.MessageBus queues, as JSON text or the name of a JSON file. Default: ${VARIABLE}.",
 )
@@ -97,23 +86,11 @@ class App(click.Group):
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 @shared_options
 @click.pass_context
-def app(
-    context: click.Context,
-    database: str | None,
-    schema: str | None,
-    catalog: str | None,
-    error_queue: str,
-    nginn_settings: str | None,
-    subscriptions_table: str | None,
-) -> None:
+def app(context: click.Context, /, **options: str | None) -> None:
     """Work with SQL tables used as message queues."""
     session = context.ensure_object(Session)
-    session.database, session.schema, session.catalog = database, schema, catalog
-    session.error_queue, session.nginn = error_queue, nginn_settings
-    session.subscriptions_table = subscriptions_table
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
-        context.exit(2)
+    for name, value in options.items():
+        setattr(session, name, value)
 
 
 app.add_command(install.install)
@@ -146,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default the process's own; returns its exit code."""
     session = Session()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a character gets its code instead of ending the command half-way.
+        # A terminal that cannot show a character gets its code; without this the command would fail.
         sys.stdout.reconfigure(errors="backslashreplace")
     with _warnings_on_stderr(session):
         try:

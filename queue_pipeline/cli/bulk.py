@@ -27,20 +27,14 @@ class BadLinesError(InvalidMessageError):
     """Lines of a file that are no messages; nothing of the file was sent."""
 
 
-def send_all(
-    transport: QueueTransport,
-    queue: Queue,
-    messages: Iterable[OutgoingMessage],
-    on_progress: Reached | None = None,
-) -> int:
+def send_all(transport: QueueTransport, queue: Queue, messages: Iterable[OutgoingMessage], on_progress: Reached) -> int:
     """Send in one transaction: a failure at any point leaves nothing behind. Returns how many were sent."""
     table = transport.resolve(queue)
     sent = 0
     with transport.transaction() as transaction:
         for chunk in chunks(messages):
             sent += transport.send(table, chunk, transaction)
-            if on_progress is not None:
-                on_progress(sent)
+            on_progress(sent)
     return sent
 
 
@@ -66,7 +60,7 @@ def chunks(messages: Iterable[OutgoingMessage]) -> Iterator[list[OutgoingMessage
 
 @contextlib.contextmanager
 def rewindable(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """A file that can be read twice: itself, or a temporary copy of what a pipe or redirection holds."""
+    """A file that can be read twice: itself, or a temporary copy of a pipe or of the rest of a redirected file."""
     if file.seekable() and file.tell() == 0:
         yield file
         return
@@ -75,7 +69,7 @@ def rewindable(file: IO[bytes]) -> Iterator[IO[bytes]]:
         yield spool
 
 
-def check_lines(file: IO[bytes], name: str, *, skip_bad: bool) -> tuple[int, int]:
+def check_lines(file: IO[bytes], name: str, on_progress: Reached, *, skip_bad: bool) -> tuple[int, int]:
     """Read a whole file before anything is sent; returns how many lines are good and how many bad.
 
     Bad lines are an error that names the first few, or with `skip_bad` a warning each.
@@ -86,6 +80,8 @@ def check_lines(file: IO[bytes], name: str, *, skip_bad: bool) -> tuple[int, int
     for line in read_lines(file):
         if line.content is not None:
             good += 1
+            if good % CHUNK_MESSAGES == 0:
+                on_progress(good)
             continue
         bad_count += 1
         if skip_bad:

@@ -68,7 +68,7 @@ def write_retried(result: Retried, error_queue: str) -> None:
         went = [(queue, f"{number:,}") for queue, number in result.queues.items()]
         write_table(("queue", "returned"), went, figures=("returned",))
     if result.held:
-        write_lines(f"{count_of(result.held, 'message')} of {error_queue} held or taken by somebody else")
+        write_lines(f"{count_of(result.held, 'message')} of {error_queue} held or taken by others")
     if result.skipped:
         stayed = [(each.message_id, shortened(each.failed_queue), each.reason) for each in result.named]
         write_table(("stayed", "failed in", "why"), stayed)

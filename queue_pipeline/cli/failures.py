@@ -45,14 +45,17 @@ _ODBC_PASSWORD = re.compile(r"\b(pwd|password)\s*=\s*(\{(?:[^}]|\}\})*\}?|[^;\s'
 def redact(text: str, secrets: tuple[str, ...] = ()) -> str:
     """Text without the given secrets, and without what has the form of a password in a database setting."""
     for secret in secrets:
-        # A password of a letter or two is looked for as a word: without it every text would be illegible.
+        # A password of a letter or two is replaced only as a whole word: else no text could be read.
         edges = (r"(?<!\w)", r"(?!\w)") if len(secret) < _SHORT_SECRET else ("", "")
         text = re.sub(re.escape(secret).join(edges), "***", text)
     return _ODBC_PASSWORD.sub(r"\1=***", _URL_PASSWORD.sub(r"\1:***@", text))
 
 
 def report(error: BaseException, session: Session) -> int:
-    """Tell the user what failed; returns the exit code."""
+    """Print what failed; returns the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return error.exit_code
     if session.debug and not isinstance(error, click.ClickException):
         trace = "".join(traceback.format_exception(error))
         click.echo(redact(trace, session.secrets()).rstrip(), err=True)
@@ -62,7 +65,7 @@ def report(error: BaseException, session: Session) -> int:
 
 
 def explain(error: BaseException) -> tuple[str, int]:
-    """What went wrong, in words for its user, and the exit code that says which kind it is."""
+    """The sentence for the user, and the exit code."""
     if isinstance(error, click.UsageError):
         return _usage(error), error.exit_code
     if isinstance(error, click.ClickException):
@@ -86,7 +89,7 @@ def say(level: str, message: str, secrets: tuple[str, ...] = ()) -> None:
 
 
 def settle_stdout() -> None:
-    """Send what stdout could not take nowhere, else the interpreter complains of it at its end."""
+    """Discard what stdout could not take: the interpreter would report an error at its end."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -104,10 +107,10 @@ class StderrLog(logging.Handler):
         self._session = session
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one record, unless it tells of an error that is on its way up and will be reported itself."""
+        """Print one record, unless it is about an error that will be reported itself."""
         if isinstance(record.args, tuple) and any(isinstance(part, QueuePipelineError) for part in record.args):
             return
-        # Whatever its level there: the command goes on, and only what ends it is its error.
+        # Always a warning: the command goes on, and only what ends it is its error.
         say("warning", record.getMessage(), self._session.secrets())
 
 

@@ -13,12 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from queue_pipeline.cli.parameters import SHORTEST_TIME_TO_LIVE
 from queue_pipeline.transport.messages import headers as wire
-from queue_pipeline.transport.messages.message import (
-    LONGEST_DELAY,
-    LONGEST_TIME_TO_LIVE,
-    OutgoingMessage,
-    new_message,
-)
+from queue_pipeline.transport.messages.message import LONGEST_DELAY, LONGEST_TIME_TO_LIVE, OutgoingMessage, new_message
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _POSITION = re.compile(r" at line 1 column (\d+)$")
@@ -95,7 +90,7 @@ class JsonLine(NamedTuple):
 
 
 def read_lines(file: IO[bytes]) -> Iterator[JsonLine]:
-    """The lines of a JSONL file from its beginning, one at a time; blank ones are passed over."""
+    """The lines of a JSONL file from its beginning, one at a time; blank ones are left out."""
     file.seek(0)
     for number, line in enumerate(file, 1):
         text = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).rstrip()

@@ -1,4 +1,4 @@
-"""Output: one JSON document, or tables and text for people in which no message can steer a terminal."""
+"""Output: one JSON document, or tables and text. Control characters of messages never reach a terminal."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from queue_pipeline.cli.session import Session
+
 LONGEST_CELL = 80
 _UNBOUNDED_WIDTH = 1_000_000
 _SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
@@ -30,6 +32,11 @@ def write(text: str) -> None:
     _stdout().write(text)
 
 
+def is_terminal() -> bool:
+    """Whether stdout is a terminal."""
+    return _stdout().isatty()
+
+
 def flush() -> None:
     """Hand over all that was written; raises when the output cannot take it."""
     _stdout().flush()
@@ -40,6 +47,29 @@ def write_json(document: Mapping[str, Any]) -> None:
     write(json.dumps(document, indent=2) + "\n")
 
 
+def answer(session: Session, document: Mapping[str, Any], *lines: str) -> None:
+    """The result of a command: with --json the document, else the lines."""
+    if session.json:
+        write_json(document)
+    else:
+        write_lines(*lines)
+
+
+def answer_table(
+    session: Session,
+    document: Mapping[str, Any],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    figures: Sequence[str] = (),
+    nothing: str = "",
+) -> None:
+    """The same as a table; `nothing` is what is said instead of a table without rows."""
+    if session.json or (nothing and not rows):
+        answer(session, document, nothing)
+    else:
+        write_table(columns, rows, figures)
+
+
 def write_lines(*lines: str) -> None:
     """Lines of text, never cut or wrapped."""
     for line in lines:
@@ -47,9 +77,9 @@ def write_lines(*lines: str) -> None:
 
 
 def write_heading(line: str) -> None:
-    """A line that stands out on a terminal."""
+    """A line in bold, on a terminal."""
     text = visible(line)
-    write((click.style(text, bold=True) if _stdout().isatty() else text) + "\n")
+    write((click.style(text, bold=True) if is_terminal() else text) + "\n")
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], figures: Sequence[str] = ()) -> None:
@@ -75,21 +105,23 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[object]], figures: 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    # Numbers stay in one piece on a narrow terminal; the other columns are folded.
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for column in columns:
-        table.add_column(Text(column), justify="right" if column in figures else "left", overflow="fold")
+        is_figure = column in figures
+        table.add_column(Text(column), justify="right" if is_figure else "left", overflow="fold", no_wrap=is_figure)
     for row in rows:
         table.add_row(*(Text("-" if cell is None else visible(str(cell))) for cell in row))
     return table
 
 
 def visible(text: str) -> str:
-    """Text in which every character that could do something to a terminal shows as its code."""
+    """Text in which every character that could control a terminal is replaced by its code."""
     return _UNSEEN.sub(_code, text.replace("\r\n", "\n"))
 
 
 def shortened(text: str | None) -> str | None:
-    """A text that fits into a cell: in one line, and not all of it when it is long."""
+    """A text for a cell: in one line, and cut when it is long."""
     if text is None:
         return None
     line = " ".join(text.split())
@@ -97,7 +129,7 @@ def shortened(text: str | None) -> str | None:
 
 
 def duration(seconds: float | None) -> str | None:
-    """A duration that is read at a glance."""
+    """A duration in the largest unit that fits: `1.5 min`."""
     if seconds is None:
         return None
     sign, size = ("-", -seconds) if seconds < 0 else ("", seconds)
@@ -108,7 +140,7 @@ def duration(seconds: float | None) -> str | None:
 
 
 def size_of(number: int) -> str:
-    """A number of bytes that is read at a glance."""
+    """A number of bytes in the largest unit that fits: `2.0 KiB`."""
     for unit, length in _SIZES:
         if number >= length:
             return f"{number / length:.1f} {unit}"

@@ -1,13 +1,16 @@
-"""The types of what is typed: each refuses what no command could use, before a database is asked."""
+"""The types of arguments and options. Each refuses invalid values before the database is asked."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from queue_pipeline.transport.messages.message import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _PIPELINE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 _CLAIM_ATTEMPT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}@[1-9][0-9]*")
@@ -41,7 +44,7 @@ class PipelineName(Text):
     name = "name"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what no pipeline can be called, so that a slip of the pen does not pause nothing."""
+        """Refuse what no pipeline can be called: a mistyped name would pause nothing."""
         if not _PIPELINE_NAME.fullmatch(super().convert(value, param, ctx)):
             self.fail(f"{value!r} is not a name of 1 to 100 letters, digits and underscores", param, ctx)
         return value
@@ -69,7 +72,7 @@ class Seconds(click.FloatRange):
         self._rule = rule
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Refuse what is out of bounds, in words that say what to do instead."""
+        """Refuse what is out of bounds; the error says what is allowed."""
         try:
             return float(super().convert(value, param, ctx))
         except click.BadParameter:
@@ -100,6 +103,13 @@ TIME_TO_LIVE = Seconds(
     f"({LONGEST_TIME_TO_LIVE.days} days); leave it out for messages that never expire",
 )
 DELAY = Seconds(0, LONGEST_DELAY.total_seconds(), "a number of seconds, not negative and at most a hundred years")
+
+
+def number(name: str, dest: str | None = None, default: int | None = None, *, help: str) -> Callable[[F], F]:
+    """An option that takes a whole number from 1."""
+    names = [name] if dest is None else [name, dest]
+    return click.option(*names, type=POSITIVE, metavar="N", default=default, show_default=True, help=help)
+
 
 pipeline_argument = click.argument("name", type=PipelineName(), metavar="NAME")
 queue_argument = click.argument("queue", type=Queue(), metavar="QUEUE")

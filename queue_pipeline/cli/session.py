@@ -26,7 +26,7 @@ DEFAULT_ERROR_QUEUE = "error"
 
 @dataclass
 class Session:
-    """The global options; there before anything is parsed, so that an early error knows its form."""
+    """The global options. It exists before anything is parsed, so that an early error knows its form."""
 
     database: str | None = None
     schema: str | None = None
@@ -46,7 +46,7 @@ class Session:
         return default_nginn_settings() if self.nginn is None else parse_nginn_settings(self.nginn)
 
     def secrets(self) -> tuple[str, ...]:
-        """Texts that must never be printed; a setting that cannot be read has none that are known."""
+        """Texts that must never be printed; none are known of a setting that cannot be read."""
         try:
             return secrets(self.url())
         except ConfigurationError:
@@ -78,9 +78,6 @@ def add_quoting_hint(error: Exception, address: QueueAddress, default_schema: st
         error.add_note(f"the part before the dot was read as a schema; if the dot belongs to the name, write {quoted}")
 
 
-pass_session = click.make_pass_decorator(Session)
-
-
 def shared_options(command: F) -> F:
     """`--json` and `--debug`, which are understood before and after the command's name."""
 
@@ -92,9 +89,10 @@ def shared_options(command: F) -> F:
         "--debug", is_flag=True, expose_value=False, callback=remember, help="Show the traceback of an error."
     )(command)
     return click.option(
-        "--json",
-        is_flag=True,
-        expose_value=False,
-        callback=remember,
-        help="Print one JSON document on stdout.",
+        "--json", is_flag=True, expose_value=False, callback=remember, help="Print one JSON document on stdout."
     )(command)
+
+
+def with_session(command: F) -> F:
+    """The shared options, and the session as the first argument."""
+    return shared_options(click.make_pass_decorator(Session)(command))  # type: ignore[return-value]

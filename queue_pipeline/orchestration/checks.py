@@ -1,7 +1,9 @@
-"""Asset checks: the indexes of queues, and of pipelines that nothing failed, waits for long or expired."""
+"""Asset checks: indexes of queues; failed, old and expired messages of pipelines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -35,30 +37,26 @@ class CheckOutcome:
     description: str
     metadata: dict[str, Any] = field(default_factory=dict)
 
-
-def index_checks(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.AssetChecksDefinition]:
-    """One check a queue."""
-    queues = dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues)
-    return [_index_check(queue, names) for queue in queues]
-
-
-def _index_check(queue: str, names: Names) -> dg.AssetChecksDefinition:
-    @dg.asset_check(
-        asset=names.queue_key(queue),
-        name=INDEXES,
-        description=f"Whether {queue} has the indexes and columns that it needs; findings carry the SQL that fixes it.",
-        required_resource_keys={names.transport},
-    )
-    def indexes(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        found = look_at_indexes(transport_of(context, names).transport(), queue)
-        return dg.AssetCheckResult(
-            passed=found.passed,
+    def evaluation(self, asset: dg.AssetKey) -> dg.AssetCheckEvaluation:
+        """As the event that Dagster keeps."""
+        return dg.AssetCheckEvaluation(
+            asset_key=asset,
+            check_name=self.name,
+            passed=self.passed,
             severity=dg.AssetCheckSeverity.WARN,
-            description=found.description,
-            metadata=found.metadata,
+            description=self.description,
+            metadata=self.metadata,
         )
 
-    return indexes
+
+def index_checks(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.AssetChecksDefinition]:
+    """One check for each queue."""
+    needs = "Whether {} has the indexes and columns that it needs; findings carry the SQL that fixes it."
+    queues = dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues)
+    return [
+        _check(names, names.queue_key(queue), INDEXES, needs.format(queue), partial(look_at_indexes, queue=queue))
+        for queue in queues
+    ]
 
 
 def look_at_indexes(transport: QueueTransport, queue: str) -> CheckOutcome:
@@ -73,23 +71,29 @@ def look_at_indexes(transport: QueueTransport, queue: str) -> CheckOutcome:
         dg.TableRecord({"finding": one.code, "what": one.message, "cost": one.cost, "fix": one.fix}) for one in findings
     ]
     fixes = "\n".join(f"```sql\n-- {one.section}\n{one.fix}\n```" for one in findings if one.fix)
-    values = {
-        "findings": len(findings),
-        "fix": dg.MetadataValue.md(fixes),
-        "details": dg.MetadataValue.table(rows),
-    }
+    values = {"findings": len(findings), "fix": dg.MetadataValue.md(fixes), "details": dg.MetadataValue.table(rows)}
     return CheckOutcome(INDEXES, False, findings[0].message, values)
 
 
 def pipeline_checks(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.AssetChecksDefinition]:
     """The checks of all pipelines, to be executed by hand on their assets' pages; the peek loop makes them, too."""
-    return [_check(pipeline, name, names) for pipeline in pipelines for name in DESCRIPTIONS]
+    return [
+        _check(
+            names,
+            names.pipeline_key(pipeline),
+            name,
+            description.format(pipeline),
+            partial(look_once, pipeline=pipeline, name=name),
+        )
+        for pipeline in pipelines
+        for name, description in DESCRIPTIONS.items()
+    ]
 
 
 def report_checks(
     context: dg.OpExecutionContext, names: Names, transport: QueueTransport, pipeline: QueuePipeline, expired: int
 ) -> None:
-    """Record the checks as they are at the end of a run that dropped so many expired messages itself."""
+    """Record the checks at the end of a run; `expired` is how many expired messages the run itself dropped."""
     try:
         outcomes = look(transport, pipeline, DESCRIPTIONS, expired)
     except QueuePipelineError as error:
@@ -97,20 +101,8 @@ def report_checks(
         return
     for one in outcomes:
         # Dagster takes this event here, though the types of its method do not say so.
-        event: Any = evaluation(names.pipeline_key(pipeline), one)
+        event: Any = one.evaluation(names.pipeline_key(pipeline))
         context.log_event(event)
-
-
-def evaluation(asset: dg.AssetKey, outcome: CheckOutcome) -> dg.AssetCheckEvaluation:
-    """An outcome as the event that Dagster keeps."""
-    return dg.AssetCheckEvaluation(
-        asset_key=asset,
-        check_name=outcome.name,
-        passed=outcome.passed,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=outcome.description,
-        metadata=outcome.metadata,
-    )
 
 
 def look(
@@ -130,15 +122,12 @@ def look_once(transport: QueueTransport, pipeline: QueuePipeline, name: str) -> 
     return found
 
 
-def _check(pipeline: QueuePipeline, name: str, names: Names) -> dg.AssetChecksDefinition:
-    @dg.asset_check(
-        asset=names.pipeline_key(pipeline),
-        name=name,
-        description=DESCRIPTIONS[name].format(pipeline),
-        required_resource_keys={names.transport},
-    )
+def _check(
+    names: Names, asset: dg.AssetKey, name: str, description: str, look: Callable[[QueueTransport], CheckOutcome]
+) -> dg.AssetChecksDefinition:
+    @dg.asset_check(asset=asset, name=name, description=description, required_resource_keys={names.transport})
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        found = look_once(transport_of(context, names).transport(), pipeline, name)
+        found = look(transport_of(context, names).transport())
         return dg.AssetCheckResult(
             passed=found.passed,
             severity=dg.AssetCheckSeverity.WARN,
@@ -150,50 +139,54 @@ def _check(pipeline: QueuePipeline, name: str, names: Names) -> dg.AssetChecksDe
 
 
 def _errors(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOutcome:
-    """Failures of this pipeline's queue; what cannot be read may be anybody's and counts too."""
+    """Failures of this pipeline's queue; messages without a readable queue count too."""
     queue, here = pipeline.error_queue, transport.resolve(pipeline.input_queue)
     if transport.layouts.of(here).keeps_failed:
         return _failed_in_place(transport, pipeline)
     last = transport.failed.last_row_version(queue)
     recent = transport.failed.list(queue, limit=MOST_LOOKED_AT, after=max(BEFORE_ALL, last - MOST_LOOKED_AT))
     own = [one for one in recent if one.failed_queue in (None, here.canonical, pipeline.input_queue)]
-    if not own:
-        return CheckOutcome(
-            ERRORS, True, f"nothing of {pipeline.input_queue} is in {queue}", {"error_queue_messages": 0}
-        )
+    rows = [
+        metadata.failed_row(one.message_id, one.message_type, _cause(one), one.time_of_failure)
+        for one in own[-MOST_SHOWN:][::-1]
+    ]
     # More rows than were looked at may hold more of them.
-    many = count_of(len(own), "message", " or more" if len(recent) < transport.peek(queue, MOST_LOOKED_AT + 1) else "")
-    every = metadata.retry_all(transport, pipeline)
-    return CheckOutcome(
-        ERRORS,
-        False,
-        f"{many} of {pipeline.input_queue} failed and wait in {queue}; fix the cause, then run: {every}",
-        {
-            "error_queue_messages": len(own),
-            "retry_all": metadata.command_line(every),
-            "failed_messages": _table(own[-MOST_SHOWN:][::-1]),
-        },
-    )
+    is_capped = bool(own) and len(recent) < transport.peek(queue, MOST_LOOKED_AT + 1)
+    nothing = f"nothing of {pipeline.input_queue} is in {queue}"
+    return _failures(transport, pipeline, len(own), is_capped, rows, f"wait in {queue}", nothing)
 
 
 def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> CheckOutcome:
     """Failed messages of an NGinn queue, which stay in it."""
     queue = transport.resolve(pipeline.input_queue)
     found = transport.nginn.failed(queue, limit=MOST_LOOKED_AT)
-    if not found:
-        return CheckOutcome(ERRORS, True, f"nothing in {queue} has failed", {"error_queue_messages": 0})
-    many = count_of(len(found), "message", " or more" if len(found) == MOST_LOOKED_AT else "")
-    every = metadata.retry_all(transport, pipeline)
+    now = datetime.now(UTC)
     rows = [
-        dg.TableRecord({"id": one.id, "type": one.label or "", "cause": (one.error or "")[: metadata.LONGEST_ERROR]})
+        metadata.failed_row(str(one.id), one.label, one.error or "", now - timedelta(seconds=one.seconds_ago))
         for one in found[-MOST_SHOWN:][::-1]
     ]
+    nothing = f"nothing in {queue} has failed"
+    return _failures(transport, pipeline, len(found), len(found) == MOST_LOOKED_AT, rows, "wait there", nothing)
+
+
+def _failures(
+    transport: QueueTransport,
+    pipeline: QueuePipeline,
+    number: int,
+    is_capped: bool,
+    rows: Sequence[dg.TableRecord],
+    where: str,
+    nothing: str,
+) -> CheckOutcome:
+    if not number:
+        return CheckOutcome(ERRORS, True, nothing, {"error_queue_messages": 0})
+    many, every = count_of(number, "message", " or more" if is_capped else ""), metadata.retry_all(transport, pipeline)
     return CheckOutcome(
         ERRORS,
         False,
-        f"{many} of {queue} failed and wait there; fix the cause, then run: {every}",
+        f"{many} of {pipeline.input_queue} failed and {where}; fix the cause, then run: {every}",
         {
-            "error_queue_messages": len(found),
+            "error_queue_messages": number,
             "retry_all": metadata.command_line(every),
             "failed_messages": dg.MetadataValue.table(rows),
         },
@@ -212,21 +205,21 @@ def _age(transport: QueueTransport, pipeline: QueuePipeline, _: int) -> CheckOut
     step = "see whether the peek sensor is on, the pipeline paused, or its runs fail"
     if failing is not None:
         values["last_error"] = failing.last_error
-        since = f"{failing.since_seconds:,.0f} s"
-        step = f"the last {failing.failures:,} attempts failed, since {since}: {failing.last_error}"
+        attempts = f"the last {count_of(failing.failures, 'attempt')} failed"
+        step = f"{attempts}, for {failing.since_seconds:,.0f} s: {failing.last_error}"
         if status.abandoned_claims and failing.since_seconds > limit:
             waits = f"{count_of(status.claimed or 0, 'message')} of {pipeline.input_queue} wait in released batches"
             return CheckOutcome(AGE, False, f"{waits}; {step}", values)
     if not status.pending:
         return CheckOutcome(AGE, True, f"{pipeline.input_queue} is empty", values)
     if age is None:
-        return CheckOutcome(
-            AGE, True, f"the messages of {pipeline.input_queue} do not tell when they were sent", values
-        )
-    told = f"the oldest of {count_of(status.pending, 'message')} in {pipeline.input_queue} has waited for {age:,.0f} s"
+        return CheckOutcome(AGE, True, f"the messages of {pipeline.input_queue} do not say when they were sent", values)
+    age_text = (
+        f"the oldest of {count_of(status.pending, 'message')} in {pipeline.input_queue} has waited for {age:,.0f} s"
+    )
     if age <= limit:
-        return CheckOutcome(AGE, True, told, values)
-    return CheckOutcome(AGE, False, f"{told}, more than {limit:g}; {step}", values)
+        return CheckOutcome(AGE, True, age_text, values)
+    return CheckOutcome(AGE, False, f"{age_text}, more than {limit:g}; {step}", values)
 
 
 def _expired(transport: QueueTransport, pipeline: QueuePipeline, dropped: int) -> CheckOutcome:
@@ -243,23 +236,7 @@ def _expired(transport: QueueTransport, pipeline: QueuePipeline, dropped: int) -
     )
 
 
-def _table(messages: Sequence[FailedMessage]) -> dg.TableMetadataValue:
-    return dg.MetadataValue.table(
-        [
-            dg.TableRecord(
-                {
-                    "id": one.message_id,
-                    "type": one.message_type or "",
-                    "cause": _told(one)[: metadata.LONGEST_ERROR],
-                    "time": f"{one.time_of_failure:%Y-%m-%d %H:%M:%S} UTC" if one.time_of_failure else "",
-                }
-            )
-            for one in messages
-        ]
-    )
-
-
-def _told(message: FailedMessage) -> str:
+def _cause(message: FailedMessage) -> str:
     if message.problem is not None:
         return message.problem
     return f"{message.exception_type or 'no reason is given'}: {message.exception_message or ''}".removesuffix(": ")

@@ -13,13 +13,8 @@ import dagster as dg
 
 from queue_pipeline.orchestration.checks import index_checks, pipeline_checks
 from queue_pipeline.orchestration.external_assets import event_specs, queue_specs
-from queue_pipeline.orchestration.failed_message_jobs import FAILED_MESSAGE_NAMES, failed_message_jobs
-from queue_pipeline.orchestration.maintenance import (
-    AUDIT_JOB,
-    MAINTENANCE_NAMES,
-    maintenance_jobs,
-    maintenance_schedules,
-)
+from queue_pipeline.orchestration.failed_message_jobs import failed_message_jobs
+from queue_pipeline.orchestration.maintenance import AUDIT_JOB, maintenance_jobs, maintenance_schedules
 from queue_pipeline.orchestration.names import CODE_TAG, PIPELINE_TAG, Names
 from queue_pipeline.orchestration.pipeline_asset import Execute, GetAssetSpec, pipeline_asset
 from queue_pipeline.orchestration.resources import QueueTransportResource, SparkResource
@@ -88,36 +83,37 @@ def build_definitions(
 ) -> dg.Definitions:
     """Definitions without their resources. `get_asset_spec` and `execute` change the asset of a pipeline."""
     names = names or Names()
-    running = autostarts(os.environ) if autostart is None else autostart
+    running = is_on(os.environ, AUTOSTART_VARIABLE, otherwise=False) if autostart is None else autostart
     sensor_status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
     schedule_status = dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED
-    _check_names(pipelines, names)
+    queues = queue_specs(pipelines, names)
+    audit = dg.define_asset_job(
+        names.named(AUDIT_JOB),
+        selection=dg.AssetSelection.checks_for_assets(*(spec.key for spec in queues)),
+        executor_def=dg.in_process_executor,
+        description="Checks the indexes of every queue.",
+    )
+    beside = [*maintenance_jobs(pipelines, names), *failed_message_jobs(pipelines, names)]
+    job_names = [audit.name, *(job.name for job in beside), *(names.job(pipeline) for pipeline in pipelines)]
+    keys = [spec.key for spec in queues] + [names.pipeline_key(pipeline) for pipeline in pipelines]
+    beside.append(remove_job(job_names, keys, names))
+    _check_names(pipelines, names, {audit.name, *(name for job in beside for name in (job.name, *job.graph.node_dict))})
     code = project_code(pipelines, os.environ)
     assets = [pipeline_asset(pipeline, code, names, get_asset_spec, execute) for pipeline in pipelines]
-    queues = queue_specs(pipelines, names)
-    jobs: list[Any] = [_pipeline_job(pipeline, code, names) for pipeline in pipelines]
-    audit = _check_job(names.named(AUDIT_JOB), [spec.key for spec in queues], "Checks the indexes of every queue.")
-    beside = [audit, *maintenance_jobs(pipelines, names), *failed_message_jobs(pipelines, names)]
-    keys = [spec.key for spec in queues] + [names.pipeline_key(pipeline) for pipeline in pipelines]
-    remove = remove_job([job.name for job in [*jobs, *beside]], keys, names)
+    jobs = [_pipeline_job(pipeline, code, names) for pipeline in pipelines]
     # Without an executor, which would be that of everything else in the code location: each job has its own.
     return dg.Definitions(
         assets=[*assets, *queues, *event_specs(pipelines, names)],
         asset_checks=[*index_checks(pipelines, names), *pipeline_checks(pipelines, names)],
-        jobs=[*jobs, *beside, remove],
+        jobs=[*jobs, audit, *beside],
         sensors=[peek_sensor(pipelines, jobs, sensor_status, code, names)],
         schedules=maintenance_schedules(schedule_status, names),
     )
 
 
-def autostarts(environment: Mapping[str, str]) -> bool:
-    """Whether sensors and schedules run from the start."""
-    return _is_on(environment, AUTOSTART_VARIABLE, otherwise=False)
-
-
 def project_code(pipelines: Sequence[QueuePipeline], environment: Mapping[str, str]) -> SourceCode | None:
     """The code of the pipelines as this process has loaded it; None if runs are to keep theirs until they end."""
-    if not _is_on(environment, WATCH_VARIABLE, otherwise=True):
+    if not is_on(environment, WATCH_VARIABLE, otherwise=True):
         return None
     # A partial is of functools, and a schema that is no class is of pyspark.
     declared = [getattr(each.transform, "func", each.transform) for each in pipelines]
@@ -126,7 +122,8 @@ def project_code(pipelines: Sequence[QueuePipeline], environment: Mapping[str, s
     return SourceCode({value.__module__.partition(".")[0] for value in declared})
 
 
-def _is_on(environment: Mapping[str, str], variable: str, *, otherwise: bool) -> bool:
+def is_on(environment: Mapping[str, str], variable: str, *, otherwise: bool) -> bool:
+    """Whether a variable is 1 or 0; `otherwise` if it is not set."""
     given = environment.get(variable, "").strip().lower()
     if given == "":
         return otherwise
@@ -159,24 +156,15 @@ def _pipeline_job(pipeline: QueuePipeline, code: SourceCode | None, names: Names
         selection=dg.AssetSelection.assets(names.pipeline_key(pipeline)).without_checks(),
         # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
         executor_def=dg.in_process_executor,
-        description=f"Processes what waits in {pipeline.input_queue}.",
+        description=f"Processes what waits in {pipeline.input_queue}. It needs no config: the launchpad opens with the "
+        "settings of Spark and of the database as they are, and a run may change them.",
         tags={PIPELINE_TAG: names.pipeline_tag(pipeline), **({CODE_TAG: code.fingerprint} if code else {})},
     )
 
 
-def _check_job(name: str, assets: Sequence[dg.AssetKey], description: str) -> Any:
-    return dg.define_asset_job(
-        name,
-        selection=dg.AssetSelection.checks_for_assets(*assets),
-        executor_def=dg.in_process_executor,
-        description=description,
-    )
-
-
-def _check_names(pipelines: Sequence[QueuePipeline], names: Names) -> None:
-    """Refuse what Dagster would refuse with other words, or not at all."""
+def _check_names(pipelines: Sequence[QueuePipeline], names: Names, defined: set[str]) -> None:
+    """Refuse names that Dagster would refuse with other words, or not at all. `defined`: jobs and ops."""
     taken: dict[str, str] = {}
-    defined = {names.named(name) for name in (*MAINTENANCE_NAMES, *FAILED_MESSAGE_NAMES)}
     for pipeline in pipelines:
         if pipeline.name in taken:
             raise ConfigurationError(f"two pipelines are called {pipeline.name!r}; rename one")

@@ -59,7 +59,10 @@ def _description(queue: str, declared: str | None, pipelines: Sequence[QueuePipe
     what = [declared] if declared else []
     what.append(f"The queue {queue}: {', '.join(roles)}." if roles else f"The queue {queue}.")
     look = f"queue-pipeline status {shlex.quote(queue)} --watch\nqueue-pipeline show {shlex.quote(queue)}"
-    return f"{' '.join(what)}\n\n*Plots* show age and depth, at most once a minute. In a terminal:\n\n```\n{look}\n```"
+    return (
+        f"{' '.join(what)}\n\n*Plots* show age and depth, at most once a minute. In a terminal with "
+        f"`QUEUE_PIPELINE_DATABASE` set as for this project:\n\n```\n{look}\n```"
+    )
 
 
 def event_specs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.AssetSpec]:

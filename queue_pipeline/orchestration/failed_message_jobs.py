@@ -8,21 +8,15 @@ import dagster as dg
 from pydantic import Field
 
 from queue_pipeline.orchestration.names import Names
+from queue_pipeline.orchestration.op_job import op_job
 from queue_pipeline.orchestration.resources import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.failed.failed_message import Selection
-from queue_pipeline.transport.failed.returns import NotReturned, Retried
-from queue_pipeline.transport.operations.slots import SlotHolder
+from queue_pipeline.transport.failed.returns import Retried
+from queue_pipeline.transport.texts import count_of
 
-RETRY_JOB = "retry_errors"
-DISCARD_JOB = "discard_errors"
-RETRY_OP = "return_failed_messages"
-DISCARD_OP = "discard_failed_messages"
-FAILED_MESSAGE_NAMES = (RETRY_OP, DISCARD_OP, RETRY_JOB, DISCARD_JOB)
-"""Ops and jobs, whose names no pipeline can have."""
 T = TypeVar("T")
 Rows: TypeAlias = Sequence[Mapping[str, str | int]]
 MOST_SHOWN = 100
@@ -32,22 +26,22 @@ LONGEST_REASON = 300
 class FailedMessagesConfig(dg.Config):
     """Which failed messages are meant: those that meet all that is given, or all of them; never none by mistake."""
 
-    error_queue: str | None = Field(
-        None, description="By default those of the pipelines. An NGinn queue keeps its failed messages: name that."
+    all: bool = Field(False, description="true: all failed messages, and nothing else is given.")
+    ids: list[str] = Field([], description="Message ids, for example [6f1c0f0e-0001, 6f1c0f0e-0002].")
+    exception: str = Field("", description="For example CountryNotServed; the last part of a name is enough.")
+    message_type: str = Field("", description="For example Shop.OrderPlaced.")
+    failed_queue: str = Field("", description="The queue in which they failed, for example orders.")
+    error_queue: str = Field(
+        "", description="Empty: those of the pipelines. An NGinn queue keeps its failed messages: name that queue."
     )
-    ids: list[str] = Field([], description="Message ids, for example ['6f1c0f0e-0001'].")
-    message_type: str | None = Field(None, description="For example Shop.OrderPlaced.")
-    exception: str | None = Field(None, description="For example CountryNotServed; the last part of a name will do.")
-    failed_queue: str | None = Field(None, description="Those that failed in this queue, for example orders.")
-    all: bool = Field(False, description="All failed messages; instead of a choice.")
 
     def selection(self) -> Selection:
-        """The choice, which refuses to be none."""
+        """The choice; an error if nothing is chosen."""
         return Selection(
             ids=tuple(self.ids),
-            message_type=self.message_type,
-            exception=self.exception,
-            failed_queue=self.failed_queue,
+            message_type=self.message_type or None,
+            exception=self.exception or None,
+            failed_queue=self.failed_queue or None,
             everything=self.all,
         )
 
@@ -55,138 +49,109 @@ class FailedMessagesConfig(dg.Config):
 class RetryConfig(FailedMessagesConfig):
     """The same, and where the messages go."""
 
-    to: str | None = Field(None, description="By default each goes to the queue in which it failed.")
+    to: str = Field("", description="Empty: each goes to the queue in which it failed.")
 
 
 def failed_message_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.JobDefinition]:
     """The jobs over the error queues of all pipelines."""
     error_queues = list(dict.fromkeys(pipeline.error_queue for pipeline in pipelines))
 
+    def on_each(
+        context: dg.OpExecutionContext, given: str, verb: str, work: Callable[[QueueTable, Callable[[int], None]], T]
+    ) -> dict[str, T]:
+        """Do it for the given error queue, which has to be there, or for those of all pipelines that are installed."""
+        transport = transport_of(context, names).transport()
+        done: dict[str, T] = {}
+        # Two pipelines may write the same address in two ways.
+        for table in dict.fromkeys(transport.resolve(queue) for queue in ([given] if given else error_queues)):
+
+            def on_progress(count: int, queue: QueueTable = table) -> None:
+                context.log.info(f"{verb} {count_of(count, 'message')} of {queue}")
+
+            try:
+                done[table.canonical] = work(table, on_progress)
+            except QueueNotFoundError as error:
+                if given or error.queue != table.canonical:
+                    raise
+                context.log.warning(str(error))
+        return done
+
     @dg.op(
-        name=names.named(RETRY_OP),
+        name=names.named("return_failed_messages"),
         required_resource_keys={names.transport},
         description="Sends chosen messages of error queues back to the queues in which they failed.",
     )
     def retry(context: dg.OpExecutionContext, config: RetryConfig) -> None:
         database, selection = transport_of(context, names).transport(), config.selection()
 
-        def retry_one(queue: QueueTable) -> Retried:
-            failures, log = database.layouts.of(queue).failures, _log(context, queue, "dealt with")
-            return failures.retry(queue, selection, config.to, on_progress=log)
+        def retry_one(queue: QueueTable, on_progress: Callable[[int], None]) -> Retried:
+            failures = database.layouts.of(queue).failures
+            return failures.retry(queue, selection, config.to or None, on_progress=on_progress)
 
-        results = _on_each(context, database, _named(config, error_queues), retry_one).values()
+        results = on_each(context, config.error_queue, "handled", retry_one).values()
         counts = sum((result.queues for result in results), Counter[str]())
         stayed = [each for result in results for each in result.named][:MOST_SHOWN]
         for queue, number in counts.items():
-            context.log.info(f"returned {number:,} messages to {queue}")
+            context.log.info(f"returned {count_of(number, 'message')} to {queue}")
         takers = database.slots.at_work_on(counts)
         for taker in takers:
             context.log.info(f"{taker.owner} is at work on {taker.queue}; may take them: {taker.may_take_more}")
         for each in stayed:
             context.log.warning(f"message {each.message_id} stays where it is: {each.reason}")
+        not_returned: Rows = [
+            {"id": one.message_id, "failed_queue": one.failed_queue or "", "reason": one.reason[:LONGEST_REASON]}
+            for one in stayed
+        ]
+        receivers: Rows = [
+            {
+                "owner": one.owner,
+                "queue": one.queue,
+                "since_s": round(one.since_seconds),
+                "may_take_them": one.may_take_more,
+            }
+            for one in takers
+        ]
         context.add_output_metadata(
             {
                 "returned": counts.total(),
                 "stayed": sum(result.skipped for result in results),
                 "held": sum(result.held for result in results),
                 **_table("queues", [{"queue": queue, "returned": number} for queue, number in counts.items()]),
-                **_table("not_returned", [_record(each) for each in stayed]),
-                **_table("receivers", [_taker(each) for each in takers]),
+                **_table("not_returned", not_returned),
+                **_table("receivers", receivers),
             }
         )
 
     @dg.op(
-        name=names.named(DISCARD_OP),
+        name=names.named("discard_failed_messages"),
         required_resource_keys={names.transport},
         description="Deletes chosen messages of error queues for good.",
     )
     def discard(context: dg.OpExecutionContext, config: FailedMessagesConfig) -> None:
         database, selection = transport_of(context, names).transport(), config.selection()
 
-        def discard_one(queue: QueueTable) -> int:
-            failures, log = database.layouts.of(queue).failures, _log(context, queue, "discarded")
-            return failures.discard(queue, selection, on_progress=log)
+        def discard_one(queue: QueueTable, on_progress: Callable[[int], None]) -> int:
+            return database.layouts.of(queue).failures.discard(queue, selection, on_progress=on_progress)
 
-        counts = _on_each(context, database, _named(config, error_queues), discard_one)
+        counts = on_each(context, config.error_queue, "discarded", discard_one)
         rows: Rows = [{"queue": queue, "discarded": number} for queue, number in counts.items()]
         context.add_output_metadata({"discarded": sum(counts.values()), **_table("queues", rows)})
 
-    @dg.job(
-        name=names.named(RETRY_JOB),
-        executor_def=dg.in_process_executor,
-        description="Returns failed messages to where they failed; the launchpad chooses." + _example(names, RETRY_OP),
-    )
-    def retry_job() -> None:
-        retry()
-
-    @dg.job(
-        name=names.named(DISCARD_JOB),
-        executor_def=dg.in_process_executor,
-        description="Deletes failed messages for good; the launchpad chooses." + _example(names, DISCARD_OP),
-    )
-    def discard_job() -> None:
-        discard()
-
-    return [retry_job, discard_job]
+    retries = "Returns failed messages to where they failed." + _example(retry, RetryConfig)
+    discards = "Deletes failed messages for good." + _example(discard, FailedMessagesConfig)
+    return [
+        op_job(retry, names, "retry_errors", retries, RetryConfig),
+        op_job(discard, names, "discard_errors", discards, FailedMessagesConfig),
+    ]
 
 
-def _example(names: Names, op: str) -> str:
-    """What a person pastes into the launchpad, and changes."""
-    to = "      # to: orders                         # elsewhere than to where they failed\n" if op == RETRY_OP else ""
+def _example(op: dg.OpDefinition, config: type[FailedMessagesConfig]) -> str:
+    """How the launchpad is filled in. What it opens with can have no comments: Dagster makes it of values."""
+    fields = "".join(f"      # {name}: {field.description}\n" for name, field in config.model_fields.items())
     return (
-        "\n\n```yaml\n"
-        f"ops:\n  {names.named(op)}:\n    config:\n"
-        "      exception: CountryNotServed          # all that failed of this, or one of the following\n"
-        "      # ids: [6f1c0f0e-0001]\n"
-        "      # message_type: Shop.OrderPlaced\n"
-        "      # failed_queue: orders               # those that failed in this queue\n"
-        f"      # all: true\n{to}```"
+        " The launchpad opens with all fields empty; fill in what the messages have in common, and launch:\n\n"
+        f"```yaml\nops:\n  {op.name}:\n    config:\n      exception: CountryNotServed\n{fields}```"
     )
-
-
-def _on_each(
-    context: dg.OpExecutionContext,
-    transport: QueueTransport,
-    queues: str | Sequence[str],
-    work: Callable[[QueueTable], T],
-) -> dict[str, T]:
-    """Do it for one error queue, which has to be there, or for several, of which some may not be installed yet."""
-    if isinstance(queues, str):
-        table = transport.resolve(queues)
-        return {table.canonical: work(table)}
-    done: dict[str, T] = {}
-    # Two pipelines may write the same address in two ways.
-    for table in dict.fromkeys(transport.resolve(queue) for queue in queues):
-        try:
-            done[table.canonical] = work(table)
-        except QueueNotFoundError as error:
-            if error.queue != table.canonical:
-                raise
-            context.log.warning(str(error))
-    return done
-
-
-def _named(config: FailedMessagesConfig, error_queues: Sequence[str]) -> str | Sequence[str]:
-    return error_queues if config.error_queue is None else config.error_queue
-
-
-def _log(context: dg.OpExecutionContext, queue: QueueTable, verb: str) -> Callable[[int], None]:
-    return lambda done: context.log.info(f"{verb} {done:,} messages of {queue}")
-
-
-def _record(stayed: NotReturned) -> dict[str, str | int]:
-    reason = stayed.reason[:LONGEST_REASON]
-    return {"id": stayed.message_id, "failed_queue": stayed.failed_queue or "", "reason": reason}
-
-
-def _taker(receiver: SlotHolder) -> dict[str, str | int]:
-    since = round(receiver.since_seconds)
-    return {
-        "owner": receiver.owner,
-        "queue": receiver.queue,
-        "since_s": since,
-        "may_take_them": receiver.may_take_more,
-    }
 
 
 def _table(name: str, rows: Rows) -> dict[str, dg.TableMetadataValue]:

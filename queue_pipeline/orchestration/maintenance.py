@@ -1,41 +1,25 @@
-"""Maintenance: purge, index audit, due messages and subscriptions, each a job that a schedule or a person can run."""
+"""Maintenance: purge, due messages, observations and subscriptions, each a job that a schedule or a person can run."""
 
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.names import Names
+from queue_pipeline.orchestration.op_job import op_job
 from queue_pipeline.orchestration.resources import transport_of
-from queue_pipeline.orchestration.storage.old_runs import REMOVE_JOB, REMOVE_OP, keep_days
+from queue_pipeline.orchestration.storage.old_runs import REMOVE_JOB, keep_days
 from queue_pipeline.orchestration.subscribing import subscribe
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError
+from queue_pipeline.transport.texts import count_of
 
 PURGE_JOB = "purge_expired"
 AUDIT_JOB = "audit_indexes"
-MOVE_DUE_JOB = "move_due"
-OBSERVE_JOB = "observe_queues"
-SUBSCRIBE_JOB = "subscribe_pipelines"
-MAINTENANCE_NAMES = (
-    "purge",
-    "move",
-    "observe",
-    "subscribe_all",
-    PURGE_JOB,
-    AUDIT_JOB,
-    MOVE_DUE_JOB,
-    OBSERVE_JOB,
-    SUBSCRIBE_JOB,
-    REMOVE_OP,
-    REMOVE_JOB,
-)
-"""Ops and jobs, whose names no pipeline can have."""
-MOVE_LINGER_SECONDS = 60.0
 MOVE_SECONDS = 600.0
 MOVE_PEEK_SECONDS = 0.5
 
@@ -43,13 +27,13 @@ MOVE_PEEK_SECONDS = 0.5
 class PurgeConfig(dg.Config):
     """How purging is done."""
 
-    batch: int = 10_000
+    batch: int = Field(10_000, description="Messages per transaction.")
 
 
 class MoveConfig(dg.Config):
     """How long the mover of due messages stays."""
 
-    linger_seconds: float = MOVE_LINGER_SECONDS
+    linger_seconds: float = Field(60.0, description="Stay while a message is due within this time; at most 10 minutes.")
 
 
 def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.JobDefinition]:
@@ -60,13 +44,19 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[d
     @dg.op(
         name=names.named("purge"),
         required_resource_keys=needs,
-        description="Deletes messages whose time to live is over, batch by batch, past rows that others hold.",
+        description="Deletes messages whose time to live is over, batch by batch; rows that others hold are left.",
     )
     def purge(context: dg.OpExecutionContext, config: PurgeConfig) -> None:
-        def purge_one(database: QueueTransport, queue: str) -> int:
-            return database.purge(queue, config.batch)
-
-        _on_each(context, transport_of(context, names).transport(), queues, purge_one, "purged")
+        database = transport_of(context, names).transport()
+        counts: dict[str, int] = {}
+        for queue in queues:
+            try:
+                counts[queue] = database.purge(queue, config.batch)
+            except QueueNotFoundError as error:
+                context.log.warning(str(error))
+                continue
+            context.log.info(f"purged {count_of(counts[queue], 'message')} of {queue}")
+        context.add_output_metadata({f"purged_{queue}": count for queue, count in counts.items()})
 
     @dg.op(
         name=names.named("move"),
@@ -78,12 +68,10 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[d
         inputs = [(transport.transport(error_queue=each.error_queue), each.input_queue) for each in pipelines]
         moved = move_until_quiet(inputs, config.linger_seconds)
         context.add_output_metadata({"moved": moved})
-        context.log.info(f"moved {moved:,} due messages")
+        context.log.info(f"moved {count_of(moved, 'due message')}")
 
     @dg.op(
-        name=names.named("observe"),
-        required_resource_keys=needs,
-        description="Records depth and age of every queue.",
+        name=names.named("observe"), required_resource_keys=needs, description="Records depth and age of every queue."
     )
     def observe(context: dg.OpExecutionContext) -> None:
         database = transport_of(context, names).transport()
@@ -103,35 +91,14 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[d
                 context.log.info(f"subscribed {pipeline.endpoint_name} to {topic}")
         context.add_output_metadata({"subscribed": new})
 
-    @dg.job(
-        name=names.named(PURGE_JOB),
-        executor_def=dg.in_process_executor,
-        description="Deletes expired messages of every queue.",
-    )
-    def purge_job() -> None:
-        purge()
-
-    @dg.job(
-        name=names.named(MOVE_DUE_JOB),
-        executor_def=dg.in_process_executor,
-        description="Moves due messages by hand; while the peek sensor is switched on they move by themselves.",
-    )
-    def move_job() -> None:
-        move()
-
-    @dg.job(name=names.named(OBSERVE_JOB), executor_def=dg.in_process_executor, description="Observes every queue now.")
-    def observe_job() -> None:
-        observe()
-
-    @dg.job(
-        name=names.named(SUBSCRIBE_JOB),
-        executor_def=dg.in_process_executor,
-        description="Makes the subscriptions of pipelines by hand; the peek sensor makes them once when it is on.",
-    )
-    def subscribe_job() -> None:
-        subscribe_all()
-
-    return [purge_job, move_job, observe_job, subscribe_job]
+    by_hand = "Moves due messages by hand; while the peek sensor is switched on they move by themselves."
+    subscribes = "Makes the subscriptions of pipelines by hand; the peek sensor makes them once when it is on."
+    return [
+        op_job(purge, names, PURGE_JOB, "Deletes expired messages of every queue.", PurgeConfig),
+        op_job(move, names, "move_due", by_hand, MoveConfig),
+        op_job(observe, names, "observe_queues", "Observes every queue now."),
+        op_job(subscribe_all, names, "subscribe_pipelines", subscribes),
+    ]
 
 
 def maintenance_schedules(status: dg.DefaultScheduleStatus, names: Names) -> list[dg.ScheduleDefinition]:
@@ -159,7 +126,7 @@ def move_until_quiet(
     """Move what is due, and stay while something is due within the linger; returns how many were moved."""
     total, end = 0, now() + MOVE_SECONDS
     while True:
-        soonest: float | None = None
+        due: list[float] = []
         for transport, queue in queues:
             table = transport.resolve(queue)
             try:
@@ -167,26 +134,7 @@ def move_until_quiet(
                 seconds = transport.delayed.next_due_seconds(table)
             except QueueNotFoundError:
                 continue
-            if seconds is not None:
-                soonest = seconds if soonest is None else min(soonest, seconds)
-        if soonest is None or soonest > linger_seconds or now() >= end:
+            due += [] if seconds is None else [seconds]
+        if not due or min(due) > linger_seconds or now() >= end:
             return total
-        sleep(min(max(soonest, 0.0), MOVE_PEEK_SECONDS))
-
-
-def _on_each(
-    context: dg.OpExecutionContext,
-    transport: QueueTransport,
-    queues: Sequence[str],
-    work: Callable[[QueueTransport, str], int],
-    verb: str,
-) -> None:
-    counts: dict[str, Any] = {}
-    for queue in queues:
-        try:
-            counts[queue] = work(transport, queue)
-        except QueueNotFoundError as error:
-            context.log.warning(str(error))
-            continue
-        context.log.info(f"{verb} {counts[queue]:,} messages of {queue}")
-    context.add_output_metadata({f"{verb}_{queue}": count for queue, count in counts.items()})
+        sleep(min(max(min(due), 0.0), MOVE_PEEK_SECONDS))

@@ -1,10 +1,11 @@
-"""What people look at: the figures of runs and queues as Dagster metadata; the UI plots every number."""
+"""The figures of runs and queues as Dagster's metadata; the UI plots every number. docs/metadata.md explains each."""
 
 from __future__ import annotations
 
 import logging
 import shlex
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import dagster as dg
@@ -36,10 +37,10 @@ def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
         "subscribes_to": ", ".join(pipeline.subscribes_to) or "nothing",
         "error_queue": pipeline.error_queue,
         "retries": f"{pipeline.retries.immediate_retries} at once, {pipeline.retries.delayed_retries} later, "
-        f"{pipeline.retries.attempts} attempts in all",
+        f"{count_of(pipeline.retries.attempts, 'attempt')} in all",
         "audit_queue": pipeline.audit_queue or "none",
         "transaction_mode": pipeline.transaction_mode.value,
-        "batch": f"{pipeline.batch_messages:,} messages, {pipeline.batch_bytes:,} bytes",
+        "batch": f"{count_of(pipeline.batch_messages, 'message')}, {count_of(pipeline.batch_bytes, 'byte')}",
         "max_concurrency": pipeline.max_concurrency,
         "concurrency_policy": pipeline.concurrency_policy,
         "peek_delay_s": pipeline.peek_delay,
@@ -49,7 +50,7 @@ def declaration(pipeline: QueuePipeline) -> dict[str, Any]:
 def of_run(recent: RunFigures, retry: str, whole: RunFigures | None = None, ended_because: str = "") -> dict[str, Any]:
     """What a run did since its last report; at its end also the sums of the `whole` run. `retry` is a command.
 
-    The UI sorts plots by name, and these are named so that what matters comes first; glossary.py explains each.
+    The UI sorts plots by name, and these are named so that what matters comes first.
     """
     values: dict[str, Any] = {"handled_messages_per_s": round(recent.messages_per_second, 1)}
     if (latency := recent.latency) is not None:
@@ -66,14 +67,11 @@ def of_run(recent: RunFigures, retry: str, whole: RunFigures | None = None, ende
     }
     shown = recent if whole is None else whole
     if shown.failures:
-        values["failed_messages"] = _table(
-            {
-                "id": one.message_id or one.id,
-                "type": one.message_type or "",
-                "cause": f"{one.error_type}: {one.error}"[:LONGEST_ERROR],
-                "time": f"{one.failed_at:%Y-%m-%d %H:%M:%S} UTC",
-            }
-            for one in shown.failures
+        values["failed_messages"] = dg.MetadataValue.table(
+            [
+                failed_row(one.message_id or one.id, one.message_type, f"{one.error_type}: {one.error}", one.failed_at)
+                for one in shown.failures
+            ]
         )
         values["retry_all"] = command_line(retry)
     if shown.slowest:
@@ -106,6 +104,12 @@ def _of_whole_run(figures: RunFigures, ended_because: str) -> dict[str, Any]:
     return values
 
 
+def failed_row(identity: str, message_type: str | None, cause: str, time: datetime | None) -> dg.TableRecord:
+    """A failed message in a table."""
+    when = "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    return dg.TableRecord({"id": identity, "type": message_type or "", "cause": cause[:LONGEST_ERROR], "time": when})
+
+
 def retry_all(transport: QueueTransport, pipeline: QueuePipeline) -> str:
     """What a person types to return the failed messages of a pipeline, once the cause is fixed."""
     queue = transport.resolve(pipeline.input_queue)
@@ -135,7 +139,7 @@ def command_line(line: str) -> dg.MarkdownMetadataValue:
 
 
 def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, str]]:
-    """What went wrong in an attempt, and how it goes on."""
+    """What failed in an attempt, and what happens to its messages."""
     if attempted.failure is not None:
         reason = f"{attempted.failure.error_type}: {attempted.failure.message[:LONGEST_ERROR]}"
         if attempted.step is Step.RETRY:
@@ -197,7 +201,7 @@ def _outcome(figures: BatchReport | RunFigures, failed: int) -> str:
 
 
 def of_queue(status: QueueStatus) -> dict[str, Any]:
-    """The figures of a queue; what its tables do not tell is left out."""
+    """The figures of a queue; unknown ones are left out."""
     values: Mapping[str, Any] = {
         "age_of_oldest_s": status.oldest_seconds if status.pending else 0.0,
         "depth_messages": status.pending,

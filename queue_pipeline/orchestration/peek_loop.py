@@ -1,6 +1,6 @@
-"""The peek loop: watches the queues of all pipelines, and says when runs are to be started.
+"""The peek loop: watches the queues of all pipelines, and decides when runs are started.
 
-Pure but for what it is given: a function that peeks, one that counts runs, a clock. The sensor supplies the real ones.
+It gets queues, runs and the clock from its caller: the sensor gives the real ones.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Surroundings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What the loop remembers from tick to tick."""
+    """What is kept from one tick to the next."""
 
     ramp_up: Mapping[str, RampUp] = field(default_factory=dict)
     database_failures: int = 0
@@ -98,7 +98,7 @@ class Cursor:
 
     @staticmethod
     def load(text: str | None) -> Cursor:
-        """From the text that Dagster kept; what cannot be read is forgotten: nothing in it is needed to be right."""
+        """From the text that Dagster kept; without it, or if it cannot be read, the loop begins anew."""
         try:
             values: dict[str, Any] = json.loads(text or "{}")
             ramp_up = {
@@ -115,7 +115,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A run to be started, with so many batches in work at once."""
+    """A run to be started, and how many batches it may have in work at once."""
 
     pipeline: QueuePipeline
     slots: int
@@ -125,7 +125,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """The outcome of a tick: runs to start, and what to tell a person."""
+    """The outcome of a tick: runs to start, and sentences about what it saw."""
 
     starts: Sequence[Start]
     cursor: Cursor
@@ -176,8 +176,7 @@ def tick(
                     if now() >= end:
                         break
                     continue
-                new, cursor, told = _decide(pipeline, found, world, cursor, now())
-                said[pipeline.name] = told
+                new, cursor, said[pipeline.name] = _decide(pipeline, found, world, cursor, now())
                 starts += new
             cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
         except (DatabaseUnavailableError, TransientDatabaseError, AccessDeniedError) as error:
@@ -206,13 +205,9 @@ def _decide(
     pipeline: QueuePipeline, found: Peeked, world: Surroundings, cursor: Cursor, now: float
 ) -> tuple[list[Start], Cursor, str]:
     """Ask the policy; a pipeline whose last runs failed waits before it is tried again."""
-    memory = cursor.ramp_up.get(pipeline.name, RampUp())
     if not found.waiting:
-        if pipeline.concurrency_policy == "ramp_up":
-            nothing = Demand(0, False, 0, pipeline.batch_messages, pipeline.max_concurrency)
-            _, memory = slots_to_start("ramp_up", nothing, memory)
-            cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
-        return [], cursor, f"{pipeline.name}: nothing waits"
+        nothing = Demand(0, False, 0, pipeline.batch_messages, pipeline.max_concurrency)
+        return [], _ask(pipeline, nothing, cursor)[1], f"{pipeline.name}: nothing waits"
     runs = world.runs(pipeline)
     # What others do says nothing about why runs fail here.
     if runs.failed_in_a_row and runs.last_failure is not None and runs.slots == runs.elsewhere:
@@ -220,29 +215,37 @@ def _decide(
         if left > 0:
             waits = f"next try in {left:.0f} s, {_wait(found)}"
             why = f". {runs.last_error}" if runs.last_error else ""
-            return [], cursor, f"{pipeline.name}: the last {runs.failed_in_a_row} runs failed; {waits}{why}"
+            return [], cursor, f"{pipeline.name}: the last {count_of(runs.failed_in_a_row, 'run')} failed; {waits}{why}"
     is_limited = pipeline.retries.is_limited(runs.failed_attempts)
     most = 1 if is_limited else pipeline.max_concurrency
     demand = Demand(found.waiting, found.capped, runs.slots, pipeline.batch_messages, most)
-    slots, memory = slots_to_start(pipeline.concurrency_policy, demand, memory)
-    if pipeline.concurrency_policy == "ramp_up":
-        cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
-    starts = [Start(pipeline, slots, _many(found)) for slots in _slots(pipeline, slots, demand)]
-    told = f"{pipeline.name}: {_wait(found)}, {count_of(runs.slots, 'slot')} at work"
+    slots, cursor = _ask(pipeline, demand, cursor)
+    many = f"{found.waiting:,}{' or more' if found.capped else ''}"
+    starts = [Start(pipeline, slots, many) for slots in _slots(pipeline, slots, demand)]
+    sentence = f"{pipeline.name}: {_wait(found)}, {count_of(runs.slots, 'slot')} at work"
     if runs.elsewhere:
-        told += f", {runs.elsewhere} of them on other machines"
+        sentence += f", {runs.elsewhere} of them on other machines"
     if is_limited:
-        told += f"; one batch at a time, because the last {runs.failed_attempts} attempts failed"
-    return starts, cursor, told
+        sentence += f"; one batch at a time, because the last {count_of(runs.failed_attempts, 'attempt')} failed"
+    return starts, cursor, sentence
+
+
+def _ask(pipeline: QueuePipeline, demand: Demand, cursor: Cursor) -> tuple[int, Cursor]:
+    """How many slots the policy starts; the cursor keeps what `ramp_up` has counted."""
+    policy = pipeline.concurrency_policy
+    slots, memory = slots_to_start(policy, demand, cursor.ramp_up.get(pipeline.name, RampUp()))
+    if policy == "ramp_up":
+        cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
+    return slots, cursor
 
 
 def _slots(pipeline: QueuePipeline, slots: int, demand: Demand) -> list[int]:
     """Slots as runs. A run takes as many batches at once as it may, so that it grows with its queue by itself;
     the policy `ramp_up` starts them one by one, and says how many.
     """
-    if not slots or pipeline.concurrency_policy == "ramp_up":
-        return share(slots, pipeline.slots)
     runs = share(slots, pipeline.slots)
+    if not slots or pipeline.concurrency_policy == "ramp_up":
+        return runs
     left = demand.room - sum(runs[:-1])
     return [*runs[:-1], min(pipeline.slots, left)]
 
@@ -254,7 +257,7 @@ def _wait_for_database(
     sleep: Callable[[float], None],
     is_stopping: Callable[[], bool],
 ) -> bool:
-    """Sit out the backoff; False when it is longer than the tick."""
+    """Wait until the database may be tried again; False if that is after the end of the tick."""
     # No longer than any backoff is: the clock may have been set back since.
     retry_at = min(cursor.database_retry_at, now() + DATABASE_BACKOFF.longest)
     while now() < retry_at:
@@ -266,10 +269,6 @@ def _wait_for_database(
 
 def _away(cursor: Cursor) -> str:
     return f"the database still cannot be used after {cursor.database_failures} tries"
-
-
-def _many(found: Peeked) -> str:
-    return f"{found.waiting:,}{' or more' if found.capped else ''}"
 
 
 def _wait(found: Peeked) -> str:

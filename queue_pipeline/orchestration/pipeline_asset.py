@@ -109,7 +109,7 @@ def _dequeue_op(pipeline: QueuePipeline, code: SourceCode | None, names: Names) 
                 # The next step asks for more if it finds more; until it starts, others may.
                 held.keep(len(claims))
             except BaseException:
-                # Also when the run is terminated right here: the claims are nobody's otherwise until their lease ends.
+                # Also when the run is terminated here: without this the claims wait until their lease ends.
                 database.claims.release_owner(run)
                 held.release()
                 raise
@@ -207,7 +207,7 @@ def _held(
     context: dg.OpExecutionContext, pipeline: QueuePipeline, transport: QueueTransport, claims: list[Claim]
 ) -> list[Claim]:
     """The claims that are this run's. After "Re-execute from failure" they are taken over from the run that failed;
-    one that somebody else took or completed meanwhile is left to them.
+    one that another run took or completed meanwhile is left alone.
     """
     run, held = owner(context.run_id), []
     for claim in claims:
@@ -255,18 +255,13 @@ def _failure(pipeline: QueuePipeline, ended: RunEnd, error: BaseException) -> dg
     )
 
 
-class _clear_errors:
+@contextlib.contextmanager
+def _clear_errors(pipeline: QueuePipeline) -> Iterator[None]:
     """Errors that a person can act on become the run's own description, without a page of traceback before it."""
-
-    def __init__(self, pipeline: QueuePipeline) -> None:
-        self._pipeline = pipeline
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, QueuePipelineError):
-            raise dg.Failure(description=f"pipeline {self._pipeline.name}: {error}", allow_retries=False) from error
+    try:
+        yield
+    except QueuePipelineError as error:
+        raise dg.Failure(description=f"pipeline {pipeline.name}: {error}", allow_retries=False) from error
 
 
 def _description(pipeline: QueuePipeline) -> str:
@@ -278,7 +273,7 @@ def _description(pipeline: QueuePipeline) -> str:
         f"**From** {pipeline.input_queue} **to** {to}; messages that fail go to {pipeline.failed_in}. "
         f"Transaction mode: {pipeline.transaction_mode.value}.\n\n"
         "**Look at it:** *Plots* move every minute while a run works, the most important first; *Checks* say what "
-        "failed and how to retry it. In a terminal:\n\n"
+        "failed and how to retry it. In a terminal with `QUEUE_PIPELINE_DATABASE` set as for this project:\n\n"
         "```\n"
         f"queue-pipeline status {shlex.quote(pipeline.input_queue)} --watch\n"
         f"queue-pipeline errors list --from {shlex.quote(pipeline.input_queue)}\n"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.errors import SparkUnavailableError
@@ -23,25 +23,29 @@ from queue_pipeline.transport.layouts.nginn.settings import parse_nginn_settings
 
 
 class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
-    """The database whose tables are the queues.
+    """The database whose tables are the queues. Connections are kept for the life of the process.
 
-    Dagster sets resources up for every tick and every step; connections are kept for the life of the process, so that
-    a tick a second does not mean a login a second.
+    Dagster sets resources up for every tick and every step: else a tick per second would mean a login per second.
     """
 
-    database: str | None = None
-    """`sqlite:///…`, `postgresql://…` or `mssql://…`; give it as an EnvVar, which the UI never shows.
-    Without it, `QUEUE_PIPELINE_DATABASE`, else a SQLite file."""
-    default_schema: str | None = None
-    default_catalog: str | None = None
-    queue_schemas: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
-    queue_catalogs: dict[str, str] = {}  # noqa: RUF012 - pydantic copies defaults
-    subscriptions_table: str | None = None
-    """The address of the table of subscriptions, the same for all who share events; by default that of
-    `QUEUE_PIPELINE_SUBSCRIPTIONS_TABLE`, else `SubscriptionRouting` in the default schema."""
-
-    nginn: str | None = None
-    """The settings of NGinn.MessageBus queues: JSON, or a file of it. Without it, `QUEUE_PIPELINE_NGINN`."""
+    database: str | None = Field(
+        default=None,
+        description="sqlite:///…, postgresql://… or mssql://…; give it as an EnvVar, which the UI never shows. "
+        "Without it, QUEUE_PIPELINE_DATABASE, else a SQLite file.",
+    )
+    default_schema: str | None = Field(default=None, description="For addresses of queues without a schema.")
+    default_catalog: str | None = Field(default=None, description="For addresses of queues without a database.")
+    queue_schemas: dict[str, str] = Field(default={}, description="Schemas of single queues, by name.")
+    queue_catalogs: dict[str, str] = Field(default={}, description="Databases of single queues, by name.")
+    subscriptions_table: str | None = Field(
+        default=None,
+        description="The address of the table of subscriptions, the same for all who share events. Without it, "
+        "QUEUE_PIPELINE_SUBSCRIPTIONS_TABLE, else SubscriptionRouting in the default schema.",
+    )
+    nginn: str | None = Field(
+        default=None,
+        description="The settings of NGinn.MessageBus queues: JSON, or a file of it. Without it, QUEUE_PIPELINE_NGINN.",
+    )
 
     def transport(self, endpoint: str | None = None, error_queue: str = "error") -> QueueTransport:
         """The transport of this process for these settings; `endpoint` is the queue whose delayed table sends use."""
@@ -59,7 +63,7 @@ class QueueTransportResource(dg.ConfigurableResource["QueueTransportResource"]):
 
 
 def transport_of(context: Any, names: Names) -> QueueTransportResource:
-    """The resource of a step, a check or a tick. By its key, which a parameter's name could not carry a prefix for."""
+    """The resource of a step, a check or a tick. By its key: the name of a parameter cannot have a prefix."""
     resource: QueueTransportResource = getattr(context.resources, names.transport)
     return resource
 
@@ -101,11 +105,12 @@ _building = threading.Lock()
 
 
 class SparkResource(LazyPySparkResource):
-    """A session that is started when the first batch needs it: an empty queue never starts a JVM.
+    """A session that is started when the first batch needs it: an empty queue never starts a JVM."""
 
-    `spark_config` is any of Spark's properties: `spark.master`, or `spark.remote` for Spark Connect.
-    """
-
+    spark_config: dict[str, Any] = Field(
+        description="All of Spark's properties: spark.master, or spark.remote for Spark Connect, and any other. A "
+        "Spark that is warm keeps those that are read only when it starts, such as spark.driver.memory."
+    )
     _interrupted: bool = PrivateAttr(default=False)
 
     @property

@@ -1,6 +1,6 @@
-"""What a run says while it works: a report per minute, which plots show, and lines about failures.
+"""The log of a run: a report per minute, which plots show, and lines about failures.
 
-Dagster keeps each as rows, and its storage may be locked or away: batches neither fill it nor wait for it.
+Each is rows in Dagster's storage, which may be locked or away. So there are few of them, and no batch waits for them.
 """
 
 from __future__ import annotations
@@ -39,14 +39,7 @@ class Minute:
 
 
 class RunSummary:
-    """What happened in a run since the last report about it; bounded, however long that is."""
-
-    _since: float
-    _figures: RunFigures
-    _failures: list[LogLine]
-    _failure_lines: int
-    _left_out: int
-    _in_line: int
+    """What happened in a run since its last report; the number of lines is limited."""
 
     def __init__(self, pipeline: QueuePipeline, now: float) -> None:
         self._pipeline = pipeline
@@ -54,18 +47,21 @@ class RunSummary:
         self._is_silent = True
         self._begin(now)
 
-    @property
-    def figures(self) -> RunFigures:
+    def _begin(self, now: float, seconds_ago: float = 0.0) -> None:
+        self._since, self._due = now - seconds_ago, now + REPORT_SECONDS
+        self.figures = RunFigures()
         """The sums since the last report."""
-        return self._figures
+        self.figures.start(seconds_ago)
+        self._failures: list[LogLine] = []
+        self._failure_lines = self._left_out = self._in_line = 0
 
     def add(self, attempted: Attempted, now: float) -> None:
         """Count an attempt, and keep the lines about what failed in it."""
-        is_untouched = not (self._figures.batches or self._figures.failed_attempts)
+        is_untouched = not (self.figures.batches or self.figures.failed_attempts)
         if attempted.reports and is_untouched and now >= self._due:
             # The run waited for messages: that time is no part of the throughput.
             self._begin(now, attempted.reports[0].seconds)
-        self._figures.add(attempted)
+        self.figures.add(attempted)
         self._last = attempted.reports[-1] if attempted.reports else self._last
         lines = list(metadata.lines(self._pipeline, attempted))
         kept = lines[: MOST_FAILURE_LINES - self._failure_lines]
@@ -76,9 +72,9 @@ class RunSummary:
     @property
     def due(self) -> float | None:
         """When something is to be written; None while nothing happened."""
-        if self._failures or (self._figures.batches and self._is_silent):
+        if self._failures or (self.figures.batches and self._is_silent):
             return 0.0
-        return self._due if self._figures.batches or self._left_out else None
+        return self._due if self.figures.batches or self._left_out else None
 
     def take(self, now: float, *, at_once: bool = False) -> tuple[list[LogLine], Minute | None]:
         """The lines that are due, or all of them, and the report of a minute that is over."""
@@ -90,28 +86,18 @@ class RunSummary:
             self._left_out = 0
         if at_once or not is_over:
             # The first batch gets a line at once: it shows that the run works.
-            if self._figures.batches > self._in_line and (self._is_silent or at_once):
+            if self.figures.batches > self._in_line and (self._is_silent or at_once):
                 lines.append((logging.INFO, self._sentence(now)))
-                self._in_line, self._is_silent = self._figures.batches, False
+                self._in_line, self._is_silent = self.figures.batches, False
             return lines, None
-        minute = Minute(self._figures, self._sentence(now)) if self._figures.batches else None
+        minute = Minute(self.figures, self._sentence(now)) if self.figures.batches else None
         self._begin(now)
         return lines, minute
 
     def _sentence(self, now: float) -> str:
-        if self._figures.batches == 1 and self._last is not None:
+        if self.figures.batches == 1 and self._last is not None:
             return metadata.sentence(self._last)
-        return metadata.summary(self._figures, now - self._since)
-
-    def _begin(self, now: float, seconds_ago: float = 0.0) -> None:
-        self._since = now - seconds_ago
-        self._due = now + REPORT_SECONDS
-        self._figures = RunFigures()
-        self._figures.start(seconds_ago)
-        self._failures = []
-        self._failure_lines = 0
-        self._left_out = 0
-        self._in_line = 0
+        return metadata.summary(self.figures, now - self._since)
 
 
 class RunLog:

@@ -13,7 +13,7 @@ END_SECONDS = 20.0
 
 
 def end_soon(seconds: float = END_SECONDS) -> None:
-    """End this process in so many seconds, if it is that of a run alone; where its threads are is written to its log.
+    """End this process after some seconds, if it is that of a run alone; its log gets the stacks of its threads.
 
     Python joins threads when it ends, and Spark's client asks a server that may be gone: the interpreter's own watchdog
     waits for neither.

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from queue_pipeline.orchestration.names import PIPELINE_TAG, SLOTS_TAG, Names
-from queue_pipeline.orchestration.peek_loop import STOPPING, Cursor, Start, Tick, tick
+from queue_pipeline.orchestration.peek_loop import STOPPING, Cursor, Start, tick
 from queue_pipeline.orchestration.resources import QueueTransportResource, transport_of
 from queue_pipeline.orchestration.subscribing import Subscriber
 from queue_pipeline.orchestration.watch.code_server import this_code_server
@@ -52,8 +52,8 @@ def peek_sensor(
         default_status=status,
         description=(
             "Peeks at the queues of all pipelines and starts runs when messages wait. While it is switched on, delayed "
-            "messages move when they are due, what ended runs hold is released, and pipelines are checked. Each tick "
-            "below says in a sentence what it saw and why it started runs or none."
+            "messages move when they are due, what ended runs hold is released, and pipelines are checked. Click on "
+            "the result of a tick below: it shows the runs that it started, or says why it started none."
         ),
     )
     def peek_queues(context: dg.SensorEvaluationContext, **_: object) -> dg.SensorResult:
@@ -88,8 +88,9 @@ def peek_sensor(
         requests = [_run_request(names, start) for start in outcome.starts]
         if cursor.database_failures == 1:
             context.log.warning(outcome.said[0])
-        troubles = [*unsubscribed, *upkeep.troubles()]
-        said = [*outcome.said, *_trouble(mover, outcome), *_news(troubles, outcome)]
+        said = [*outcome.said, *_due_trouble(mover, outcome.said)]
+        if not cursor.database_failures:
+            said += [*unsubscribed, *upkeep.troubles()]
         return dg.SensorResult(
             run_requests=requests or None,
             skip_reason=None if requests else dg.SkipReason("; ".join(said) or "there are no pipelines"),
@@ -131,21 +132,16 @@ def _mover(resource: QueueTransportResource, pipelines: Sequence[QueuePipeline])
     return DueMover((resource.transport(error_queue=each.error_queue), each.input_queue) for each in pipelines)
 
 
-def _trouble(mover: DueMover | None, outcome: Tick) -> list[str]:
-    """What keeps delayed messages from moving, unless the tick met the same and reports it."""
+def _due_trouble(mover: DueMover | None, said: Sequence[str]) -> list[str]:
+    """Why delayed messages do not move, unless the tick reports the same error."""
     trouble = mover.last_error if mover is not None else None
-    if trouble is None or any(trouble in told for told in outcome.said):
+    if trouble is None or any(trouble in sentence for sentence in said):
         return []
     return [f"delayed messages do not move: {trouble}"]
 
 
-def _news(troubles: Sequence[str], outcome: Tick) -> list[str]:
-    """What keeps events from arriving, unless the database is away, of which the tick tells."""
-    return [] if outcome.cursor.database_failures else list(troubles)
-
-
 def _run_request(names: Names, start: Start) -> dg.RunRequest:
-    """No run_key: Dagster would refuse the same one for ever, after a failed run too. Runs are counted by tag."""
+    """No run_key: Dagster never accepts the same one again, even after a failed run. Runs are counted by tag."""
     tags = {
         PIPELINE_TAG: names.pipeline_tag(start.pipeline),
         SLOTS_TAG: str(start.slots),

@@ -86,15 +86,21 @@ class QueueTransport(TransportParts):
         """The oldest messages, left where they are."""
         return Peeker(self.database, self.layouts).show(self.resolve(queue), max_messages)
 
-    def browse(self, queue: Queue, limit: int | None = DEFAULT_BROWSED) -> Browsed:
+    def browse(
+        self, queue: Queue, limit: int | None = DEFAULT_BROWSED, on_progress: Callable[[int], object] | None = None
+    ) -> Browsed:
         """The oldest messages that wait, left where they are: as objects, as Arrow, as pandas. None: all of them."""
-        return self.browser.browse(self.resolve(queue), limit)
+        return self.browser.browse(self.resolve(queue), limit, on_progress)
 
     def browse_failed(
-        self, queue: Queue | None = None, selection: Selection | None = None, limit: int | None = DEFAULT_BROWSED
+        self,
+        queue: Queue | None = None,
+        selection: Selection | None = None,
+        limit: int | None = DEFAULT_BROWSED,
+        on_progress: Callable[[int], object] | None = None,
     ) -> Browsed:
         """The same for messages that failed, with their reasons: those of an error queue, or of an NGinn queue."""
-        return self.browser.browse_failed(self.resolve(queue or self.error_queue), selection, limit)
+        return self.browser.browse_failed(self.resolve(queue or self.error_queue), selection, limit, on_progress)
 
     @contextlib.contextmanager
     def receive(

@@ -85,7 +85,8 @@ def test_lineage_leads_from_queue_to_pipeline_to_queues(page: Page, dagster: Dag
 
 def test_figures_of_the_runs_are_plotted(page: Page, dagster: Dagster, pictures: Path) -> None:
     page.goto(f"{dagster.url}/assets/orders?view=overview")
-    page.get_by_text("Plots", exact=True).click()
+    # The description has the word, too.
+    page.locator("span:text-is('Plots')").click()
     page.locator("canvas").nth(9).wait_for(state="attached")
     figures = ("handled_messages_per_s", "latency_p95_s", "messages_in", "messages_out", "messages_to_error_queue")
     places = [place(page.get_by_text(figure, exact=True).first) for figure in figures]
@@ -105,7 +106,9 @@ def test_ticks_of_the_sensor_show_what_it_saw(page: Page, shop: Shop, dagster: D
     page.get_by_text("orders_pipeline").first.wait_for()
     page.get_by_text("1 run requested").first.wait_for()
     take_picture(page, pictures / "sensor-ticks.png")
-    page.get_by_text("0 runs requested").first.wait_for()
+    page.locator("button:text-is('0 runs requested')").last.click()
+    page.get_by_text("Skip reason:").wait_for()
+    page.get_by_text("orders: nothing waits").wait_for()
 
 
 def test_a_run_shows_its_steps_and_what_it_did(page: Page, dagster: Dagster, pictures: Path) -> None:
@@ -120,6 +123,12 @@ def test_a_run_shows_its_steps_and_what_it_did(page: Page, dagster: Dagster, pic
     for step in ("orders.dequeue_orders", "orders.process_orders"):
         page.get_by_text(step, exact=True).first.wait_for()
     take_picture(page, pictures / "run.png")
+
+
+def test_no_check_is_shown_as_passed_that_never_ran(page: Page, dagster: Dagster) -> None:
+    for queue in ("orders", "billing", "shipping", "error"):
+        page.goto(f"{dagster.url}/assets/queues/{queue}_queue?view=checks&checkDetail=indexes")
+        page.get_by_text(f"{queue} has all indexes and columns that it needs").first.wait_for()
 
 
 def test_checks_tell_what_failed_and_how_it_is_retried(page: Page, dagster: Dagster, pictures: Path) -> None:
@@ -147,9 +156,22 @@ def test_an_asset_says_what_it_is_and_how_to_look_at_it(page: Page, dagster: Dag
     page.get_by_text("an output of orders").first.wait_for()
 
 
-def test_a_job_for_failed_messages_shows_a_configuration_to_paste(page: Page, dagster: Dagster) -> None:
+def test_the_launchpad_of_a_job_opens_with_every_field_and_explains_them(
+    page: Page, dagster: Dagster, pictures: Path
+) -> None:
     page.goto(f"{dagster.url}/locations/{LOCATION}/jobs/retry_errors")
     page.get_by_text("exception: CountryNotServed").first.wait_for()
+    page.goto(f"{dagster.url}/locations/{LOCATION}/jobs/retry_errors/playground")
+    editor = page.locator(".CodeMirror")
+    editor.get_by_text("exception").wait_for()
+    fields = editor.inner_text()
+    for field in ("all: false", "error_queue: ''", "failed_queue: ''", "ids: []", "message_type: ''", "to: ''"):
+        assert field in fields
+    assert "resources" not in fields
+    editor.get_by_text("exception").click()
+    page.get_by_text("/* For example Shop.OrderPlaced. */").wait_for()
+    page.get_by_text("No errors").wait_for()
+    take_picture(page, pictures / "launchpad.png")
 
 
 def left(node: Locator) -> float:

@@ -36,11 +36,11 @@ def command(once: bool, messages: int, trickle: bool, fresh: bool, keep_spark: b
         place.prepare()
         story = Story(place, Wishes(messages, once, trickle, keep_spark))
         try:
-            return 0 if story.tell() else 1
+            return 0 if story.run() else 1
         except KeyboardInterrupt:
             return INTERRUPTED
         finally:
-            # Whoever presses Ctrl-C twice must not leave half of it running.
+            # A second Ctrl-C must not leave processes running.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
             click.echo("demo: ending Dagster and Spark" if not once else "demo: ending", nl=True)
@@ -49,7 +49,7 @@ def command(once: bool, messages: int, trickle: bool, fresh: bool, keep_spark: b
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit code."""
-    # A job in the background of a script ignores SIGINT unless somebody says otherwise.
+    # A shell starts background jobs of a script with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:

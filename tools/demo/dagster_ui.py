@@ -65,24 +65,21 @@ class DagsterUi:
                 "which orders failed, why, and the command that sends them back; click Execute to check again",
             ),
             (
+                f"{self.address}/locations/queue_pipeline/jobs/retry_errors/playground",
+                "sends failed orders back: click on a field to read what it is for; an empty choice is refused",
+            ),
+            (
                 f"{self.address}/locations/queue_pipeline/sensors/peek_queues",
-                "the peek loop: each tick says what it saw, and which run it started",
+                "the peek loop; click on the result of a tick: the run that it started, or why it started none",
             ),
         ]
-        return (
-            pages
-            if run is None
-            else [
-                *pages,
-                (
-                    f"{self.address}/runs/{run.run_id}",
-                    "the first run: its two steps, its log, and its figures at the materialization",
-                ),
-            ]
-        )
+        if run is not None:
+            figures = "the first run: its two steps, its log, and its figures at the materialization"
+            pages.append((f"{self.address}/runs/{run.run_id}", figures))
+        return pages
 
     def answers(self) -> bool:
-        """Whether it is up. Raises if it is somebody else's: they may have been quicker to take the port.
+        """Whether it is up. Raises if another program took the port meanwhile.
 
         Without this look the demo would end the runs of another Dagster.
         """
@@ -118,7 +115,7 @@ class DagsterUi:
 
 
 def free_port(usual: int = USUAL_PORT) -> int:
-    """The usual port, or any other if somebody has it."""
+    """The usual port, or another one if it is taken."""
     for port in (usual, 0):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

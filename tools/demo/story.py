@@ -1,4 +1,4 @@
-"""The demo from beginning to end: queues, orders, Spark, Dagster, and what came of it."""
+"""The demo from beginning to end: queues, orders, Spark, Dagster, and the results."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queue_pipeline.cli.output import write_heading, write_lines, write_table
+from queue_pipeline.cli.progress import progress
+from queue_pipeline.cli.session import Session
 from queue_pipeline.processing.spark import warm_server as warm_spark
 from queue_pipeline.processing.spark.folder import DISCOVERY_VARIABLE
 from queue_pipeline.processing.spark.session import check_reachable
@@ -48,7 +50,7 @@ class Wishes:
 
 
 class Story:
-    """One demo; `end` ends all that it started, whatever happened before."""
+    """One demo; `end` ends all processes that it started."""
 
     def __init__(self, place: Workplace, wishes: Wishes) -> None:
         self._place = place
@@ -60,8 +62,8 @@ class Story:
         self._ui_is_ours = False
         self._trickling = threading.Event()
 
-    def tell(self) -> bool:
-        """Play it; returns whether all went as it should."""
+    def run(self) -> bool:
+        """Run it; returns whether every order became one result and the run succeeded."""
         began = time.time()
         shop.install(self._transport)
         before = Figures.read(self._transport)
@@ -74,7 +76,7 @@ class Story:
         if self._ui is not None:
             self._wait_for_ui(self._ui, dagster, began)
         _say("the pipeline orders is at work")
-        self._wait(lambda: unprocessed(self._transport) == 0, dagster, "the orders are not processed")
+        self._wait_for_orders(dagster)
         seconds = time.monotonic() - sent_at
         _say("all orders are processed; the run waits some seconds for more before it ends")
         run = self._wait_for_run(dagster, began)
@@ -107,9 +109,9 @@ class Story:
 
     def _start_spark(self) -> subprocess.Popen[bytes] | None:
         if not keeps_warm(os.environ):
-            # What stands behind the address may be a token.
+            # Parameters after the address may hold a token.
             _say(f"Spark is {os.environ[SPARK_VARIABLE].partition(';')[0]}, as {SPARK_VARIABLE} says")
-            # Said now in a sentence, not in the middle of a run's log.
+            # An error here is one sentence; later it would be in the middle of a run's log.
             check_reachable(spark_config(environment=self._environment))
             return None
         _say("starting Spark: half a minute when it is cold, longer on a busy machine")
@@ -139,21 +141,37 @@ class Story:
         if spark is None:
             return
         began = time.monotonic()
-        if spark.wait(PATIENCE_SECONDS) != 0:
+        with progress(Session(), "starting Spark"):
+            code = spark.wait(PATIENCE_SECONDS)
+        if code != 0:
             raise DemoError(f"Spark does not start: {tail(self._place.log('spark'), 3)}")
         _say(f"Spark is warm ({time.monotonic() - began:.0f} s later)")
 
     def _wait_for_ui(self, ui: DagsterUi, dagster: subprocess.Popen[bytes], began: float) -> None:
-        self._wait(ui.answers, dagster, "Dagster does not come up")
+        with progress(Session(), "starting Dagster"):
+            self._wait(ui.answers, dagster, "Dagster does not come up")
         self._ui_is_ours = True
         # What an earlier demo left behind when it was killed would keep the peek loop from starting runs.
         ui.terminate(ui.runs(before=began, in_flight=True), dead=True)
         _say(f"Dagster is up at {ui.address}")
 
+    def _wait_for_orders(self, dagster: subprocess.Popen[bytes]) -> None:
+        total = unprocessed(self._transport)
+        with progress(Session(), "processing orders", total) as on_progress:
+
+            def all_are_processed() -> bool:
+                left = unprocessed(self._transport)
+                on_progress(max(0, total - left))
+                return left == 0
+
+            self._wait(all_are_processed, dagster, "the orders are not processed")
+
     def _wait_for_run(self, dagster: subprocess.Popen[bytes], began: float) -> Run | None:
         """Until the first run is over; without the UI it is the program itself."""
         if self._ui is None:
-            if dagster.wait(PATIENCE_SECONDS) != 0:
+            with progress(Session(), "waiting for the end of the run"):
+                code = dagster.wait(PATIENCE_SECONDS)
+            if code != 0:
                 raise self._trouble("the job failed")
             return None
         ui, found = self._ui, list[Run]()
@@ -162,7 +180,8 @@ class Story:
             found[:] = ui.runs(since=began)[-1:]
             return bool(found) and found[0].is_over
 
-        self._wait(first_is_over, dagster, "the first run does not end")
+        with progress(Session(), "waiting for the end of the run"):
+            self._wait(first_is_over, dagster, "the first run does not end")
         return found[0]
 
     def _stay(self, dagster: subprocess.Popen[bytes], run: Run) -> bool:

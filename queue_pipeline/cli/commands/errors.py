@@ -1,4 +1,4 @@
-"""`errors`: looking through the error queue, sending messages back to where they failed, and discarding them."""
+"""`errors`: listing the error queue, sending messages back to where they failed, and discarding them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from queue_pipeline.cli.failed_output import (
     write_takers,
     write_whole,
 )
-from queue_pipeline.cli.output import write_json, write_lines
-from queue_pipeline.cli.parameters import POSITIVE, Queue, Text
+from queue_pipeline.cli.output import answer, write_json, write_lines
+from queue_pipeline.cli.parameters import Queue, Text, number
 from queue_pipeline.cli.progress import progress
-from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.cli.session import Session, shared_options, with_session
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import Selection
@@ -45,7 +45,7 @@ class MessageNotFoundError(QueuePipelineError):
 
 
 def criteria(command: F) -> F:
-    """What the messages of a choice have in common."""
+    """The options that choose messages by what they have in common."""
     for option in (
         click.option(
             "--from", "failed_queue", type=Queue(), metavar="QUEUE", help="Messages that failed in this queue."
@@ -63,16 +63,9 @@ def criteria(command: F) -> F:
 
 
 def choice(command: F) -> F:
-    """What the messages of a choice have in common, their ids, or all of them; and how many go at once."""
+    """The options that choose messages by what they have in common, by id, or all; and the size of a batch."""
     for option in (
-        click.option(
-            "--batch",
-            type=POSITIVE,
-            metavar="N",
-            default=DEFAULT_BATCH,
-            show_default=True,
-            help="Messages per transaction.",
-        ),
+        number("--batch", default=DEFAULT_BATCH, help="Messages per transaction."),
         click.option("--all", "everything", is_flag=True, help="All messages in the error queue."),
         criteria,
         click.argument("ids", type=Text(), nargs=-1, metavar="[ID...]"),
@@ -81,27 +74,19 @@ def choice(command: F) -> F:
     return command
 
 
-@click.group(invoke_without_command=True)
+@click.group()
 @shared_options
-@click.pass_context
-def errors(context: click.Context) -> None:
+def errors() -> None:
     """List, retry and discard failed messages in the error queue."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
-        context.exit(2)
 
 
 @errors.command("list")
 @criteria
-@click.option(
-    "--limit",
-    type=POSITIVE,
-    metavar="N",
-    help=f"Maximum number of messages to list.  [default: {LISTED_MESSAGES}; all with --csv and --parquet]",
+@number(
+    "--limit", help=f"Maximum number of messages to list.  [default: {LISTED_MESSAGES}; all with --csv and --parquet]"
 )
 @export_options
-@shared_options
-@pass_session
+@with_session
 def list_errors(session: Session, /, limit: int | None, as_csv: bool, parquet: Path | None, **chosen: Any) -> None:
     """List failed messages, oldest first, and count those that failed alike.
 
@@ -114,7 +99,11 @@ def list_errors(session: Session, /, limit: int | None, as_csv: bool, parquet: P
     with session.transport() as transport:
         queue = transport.resolve(session.error_queue)
         if exports:
-            write_export(transport.browse_failed(queue, selection, limit), parquet, headers=False)
+            # How many were chosen is known at the end.
+            total = None if selection else lambda: transport.peek(queue, limit or 2**31 - 1)
+            with progress(session, "reading", total) as on_progress:
+                browsed = transport.browse_failed(queue, selection, limit, on_progress)
+            write_export(browsed, parquet, headers=False)
             return
         messages = transport.failed.list(queue, selection, limit or LISTED_MESSAGES)
         groups = transport.failed.count_by(queue, selection)
@@ -126,16 +115,15 @@ def list_errors(session: Session, /, limit: int | None, as_csv: bool, parquet: P
     elif messages:
         write_failed(messages)
         write_groups(groups)
-        number = f"{groups.messages:,} or more messages" if groups.capped else count_of(groups.messages, "message")
-        write_lines(f"{number} in {queue}, {len(messages):,} listed; retry with: {retry_command(session, **chosen)}")
+        many = count_of(groups.messages, "message", " or more" if groups.capped else "")
+        write_lines(f"{many} in {queue}, {len(messages):,} listed; retry with: {retry_command(session, **chosen)}")
     else:
         write_lines(f"no {'such ' if selection else ''}message is in {queue}")
 
 
 @errors.command()
 @click.argument("identity", type=Text(), metavar="ID")
-@shared_options
-@pass_session
+@with_session
 def show(session: Session, identity: str) -> None:
     """Show one failed message: headers, body and stack trace.
 
@@ -160,9 +148,8 @@ def show(session: Session, identity: str) -> None:
 @click.option(
     "--to", type=Queue(), metavar="QUEUE", help="Send them to this queue instead of the queue in which they failed."
 )
-@shared_options
-@click.pass_context
-def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) -> None:
+@with_session
+def retry(session: Session, /, to: str | None, batch: int, **chosen: Any) -> None:
     """Send failed messages back to where they failed.
 
     Choose them by ID, by --type, --exception and --from, or --all. Headers that the failure added are removed; message
@@ -170,7 +157,7 @@ def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) 
 
     The command lists the runs that may take the messages. A run whose code has changed takes none of them.
     """
-    session, selection = context.ensure_object(Session), _selection("retry", chosen)
+    selection = _selection("retry", chosen)
     with session.transport() as transport:
         queue, last = _look(session, transport, selection)
         with progress(session, "retrying", lambda: transport.failed.count(queue, selection, last)) as on_progress:
@@ -192,14 +179,13 @@ def retry(context: click.Context, /, to: str | None, batch: int, **chosen: Any) 
         write_retried(result, queue.canonical)
         write_takers(takers)
     if result.skipped:
-        context.exit(STAYED)
+        raise click.exceptions.Exit(STAYED)
 
 
 @errors.command()
 @choice
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@shared_options
-@pass_session
+@with_session
 def discard(session: Session, /, yes: bool, batch: int, **chosen: Any) -> None:
     """Delete failed messages for good.
 
@@ -215,10 +201,11 @@ def discard(session: Session, /, yes: bool, batch: int, **chosen: Any) -> None:
         if yes or _is_meant(transport.failed.count(queue, selection, last), queue):
             with progress(session, "discarding", lambda: transport.failed.count(queue, selection, last)) as on_progress:
                 discarded = transport.failed.discard(queue, selection, batch, on_progress, last)
-    if session.json:
-        write_json({"error_queue": queue.canonical, "discarded": discarded})
-    else:
-        write_lines(f"discarded {count_of(discarded, 'message')} of {queue}")
+    answer(
+        session,
+        {"error_queue": queue.canonical, "discarded": discarded},
+        f"discarded {count_of(discarded, 'message')} of {queue}",
+    )
 
 
 def _selection(verb: str, chosen: dict[str, Any]) -> Selection:

@@ -1,4 +1,4 @@
-"""`health`: whether messages flow, for people, liveness probes and cron."""
+"""`health`: whether messages are processed; for people, liveness probes and cron."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from queue_pipeline.cli.failures import redact
-from queue_pipeline.cli.output import write_json, write_lines
+from queue_pipeline.cli.output import answer
 from queue_pipeline.cli.parameters import Seconds, Text, any_queues_argument
-from queue_pipeline.cli.session import Session, shared_options
+from queue_pipeline.cli.progress import progress
+from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.queue_health import HealthFinding, Limits, QueuesSeen, Watched, every_queue
 from queue_pipeline.transport.operations.queue_health import look as look_at_queues
@@ -65,16 +67,6 @@ class Health:
     instance: InstanceSeen | None
     queues: Sequence[str]
 
-    @property
-    def problems(self) -> list[HealthFinding]:
-        """What makes it unhealthy."""
-        return [finding for finding in self.findings if finding.is_problem]
-
-    @property
-    def notes(self) -> list[HealthFinding]:
-        """What a person should know as well."""
-        return [finding for finding in self.findings if not finding.is_problem]
-
 
 def _limit(name: str, default: float | None, explanation: str) -> Callable[[Any], Any]:
     return click.option(name, type=SECONDS, metavar="N", default=default, show_default=True, help=explanation)
@@ -98,10 +90,9 @@ def _limit(name: str, default: float | None, explanation: str) -> Callable[[Any]
 @_limit("--abandoned-seconds", 120.0, "How long a batch may have no holder.")
 @_limit("--failing-seconds", 600.0, "How long all attempts on a queue may fail.")
 @_limit("--timeout-seconds", 10.0, "How long Dagster's storage, and then the database, may take to answer.")
-@shared_options
-@click.pass_context
+@with_session
 def health(
-    context: click.Context,
+    session: Session,
     /,
     queues: tuple[str, ...],
     database_only: bool,
@@ -119,25 +110,26 @@ def health(
     pipelines that the sensor watches. Without Dagster, or before the first tick, it checks the given queues, or all
     queues of the schema but the error queue. It changes nothing and loads no definitions.
     """
-    session = context.ensure_object(Session)
     home = None if database_only else os.environ.get(HOME_VARIABLE) or None
     limited = Limits(**limits)
     asked = Asked(
         queues, home, location, prefix, tick_seconds, oldest_seconds, timeout_seconds, limited, checks or CHECKS
     )
-    found = _examine(session, asked)
-    if session.json:
-        instance = None if found.instance is None else {"home": home, **asdict(found.instance)}
-        problems, notes = ([_document(session, one) for one in listed] for listed in (found.problems, found.notes))
-        document = {"healthy": not problems, "problems": problems, "notes": notes}
-        write_json({**document, "queues": list(found.queues), "dagster": instance})
-    else:
-        for kind, listed in (("problem", found.problems), ("note", found.notes)):
-            for finding in listed:
-                write_lines(f"{kind}: {_document(session, finding)['description']}")
-        write_lines(_summary(found))
-    if found.problems:
-        context.exit(UNHEALTHY)
+    with progress(session, "looking"):
+        found = _examine(session, asked)
+    problems = [_document(session, one) for one in found.findings if one.is_problem]
+    notes = [_document(session, one) for one in found.findings if not one.is_problem]
+    document = {
+        "healthy": not problems,
+        "problems": problems,
+        "notes": notes,
+        "queues": list(found.queues),
+        "dagster": None if found.instance is None else {"home": home, **asdict(found.instance)},
+    }
+    lines = [f"problem: {one['description']}" for one in problems] + [f"note: {one['description']}" for one in notes]
+    answer(session, document, *lines, _summary(found, len(problems)))
+    if problems:
+        raise click.exceptions.Exit(UNHEALTHY)
 
 
 def _examine(session: Session, asked: Asked) -> Health:
@@ -216,28 +208,23 @@ def _without_slots(session: Session, asked: Asked, instance: InstanceSeen, queue
 
 
 def _in_time(work: Callable[[], T], seconds: float, what: str) -> T:
-    """What some work returns; it is not waited for longer than it may take, and ends with this process."""
-    done: list[T] = []
-    failed: list[BaseException] = []
+    """What some work returns. The thread is a daemon: work that takes too long ends with this process."""
+    done: Future[T] = Future()
 
     def run() -> None:
         try:
-            done.append(work())
+            done.set_result(work())
         except BaseException as error:
-            failed.append(error)
+            done.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if failed:
-        raise failed[0]
-    if not done:
+    threading.Thread(target=run, daemon=True).start()
+    if not wait([done], seconds).done:
         raise QueuePipelineError(f"{what} did not answer in {seconds:g} s")
-    return done[0]
+    return done.result()
 
 
 def _words(error: Exception) -> str:
-    """An error in a line; one that is not of this project says what it is."""
+    """An error in a line; an error of other code with its type."""
     return str(error) if isinstance(error, QueuePipelineError) else f"{type(error).__name__}: {error}"
 
 
@@ -246,9 +233,9 @@ def _document(session: Session, finding: HealthFinding) -> dict[str, str]:
     return {"check": finding.check, "subject": finding.subject, "description": text}
 
 
-def _summary(found: Health) -> str:
+def _summary(found: Health, problems: int) -> str:
     loops = [] if found.instance is None else found.instance.loops
     ages = [loop.last_tick_seconds for loop in loops if loop.last_tick_seconds is not None]
     ticks = f", last tick {min(ages):.0f} s ago" if ages else ""
-    state = f"not healthy: {count_of(len(found.problems), 'problem')}" if found.problems else "healthy"
+    state = f"not healthy: {count_of(problems, 'problem')}" if problems else "healthy"
     return f"{state}; {count_of(len(found.queues), 'queue')} looked at{ticks}"

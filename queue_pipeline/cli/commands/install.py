@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import click
 
-from queue_pipeline.cli.output import write, write_json, write_table
+from queue_pipeline.cli.output import answer_table, write, write_json
 from queue_pipeline.cli.parameters import Text, queues_argument
-from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.cli.progress import progress
+from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.addresses.instances import instance_address
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS, dialect_of
@@ -43,55 +45,38 @@ def table_options(command: F) -> F:
 @click.command()
 @queues_argument
 @table_options
-@shared_options
-@pass_session
-def install(
-    session: Session,
-    queues: tuple[str, ...],
-    heap: bool,
-    body_string: bool,
-    grant_to: str | None,
-    plain: bool,
-    instances: tuple[str, ...],
-) -> None:
+@with_session
+def install(session: Session, queues: tuple[str, ...], plain: bool, instances: tuple[str, ...], **options: Any) -> None:
     """Create queues and the error queue.
 
     Each queue comes with its .Delayed and .Claimed tables, and the schema with those that claims share. A queue that
     is named sql://alias/Queue gets the table of NGinn.MessageBus.
     Existing tables are left unchanged. Only this command needs an account that may create tables.
     """
-    options = InstallOptions(heap, body_string, grant_to)
-    with session.transport() as transport:
+    with session.transport() as transport, progress(session, "installing"):
         full, bare = _split(transport.book, queues, instances, session.error_queue, plain)
-        installed = transport.install(*full, options=options, plain_queues=bare)
-    if session.json:
-        write_json({"tables": [{"table": done.table, "created": done.created} for done in installed]})
-    else:
-        rows = [(done.table, "created" if done.created else "already there") for done in installed]
-        write_table(("table", "state"), rows)
+        installed = transport.install(*full, options=InstallOptions(**options), plain_queues=bare)
+    rows = [(done.table, "created" if done.created else "already there") for done in installed]
+    answer_table(session, {"tables": [asdict(done) for done in installed]}, ("table", "state"), rows)
 
 
 @click.command()
 @queues_argument
 @table_options
 @click.option("--dialect", type=click.Choice(sorted(DIALECTS)), help="Default: that of the database setting.")
-@shared_options
-@pass_session
+@with_session
 def script(
     session: Session,
     queues: tuple[str, ...],
-    heap: bool,
-    body_string: bool,
-    grant_to: str | None,
     plain: bool,
     instances: tuple[str, ...],
     dialect: str | None,
+    **options: Any,
 ) -> None:
     """Print the DDL of `install` for a DBA.
 
     The script has the real names. It needs no database connection.
     """
-    options = InstallOptions(heap, body_string, grant_to)
     url = session.url()
     named = dialect_of(url)
     chosen = DIALECTS[dialect] if dialect else named
@@ -100,7 +85,7 @@ def script(
     nginn, subscriptions_table = session.nginn_settings(), session.subscriptions_table
     book = AddressBook(chosen, session.schema, catalog, nginn=nginn, subscriptions_table=subscriptions_table)
     full, bare = _split(book, queues, instances, session.error_queue, plain)
-    text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, options))
+    text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, InstallOptions(**options)))
     if session.json:
         write_json({"dialect": chosen.name, "script": text})
     else:

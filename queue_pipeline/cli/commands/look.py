@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from queue_pipeline.cli.export import check_export, export_options, write_export
-from queue_pipeline.cli.output import write_json, write_lines, write_table
-from queue_pipeline.cli.parameters import POSITIVE, queue_argument, queues_argument
+from queue_pipeline.cli.output import answer_table, write_json, write_lines
+from queue_pipeline.cli.parameters import number, queue_argument, queues_argument
+from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.rendering import body_document, write_message
-from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.inspection.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
 from queue_pipeline.transport.messages import headers as wire
 
@@ -20,17 +21,8 @@ SHOWN_MESSAGES = 10
 
 @click.command()
 @queues_argument
-@click.option(
-    "--max-records-to-peek",
-    "limit",
-    type=POSITIVE,
-    metavar="N",
-    default=DEFAULT_MAX_RECORDS_TO_PEEK,
-    show_default=True,
-    help="Count no further than this.",
-)
-@shared_options
-@pass_session
+@number("--max-records-to-peek", "limit", DEFAULT_MAX_RECORDS_TO_PEEK, help="Count no further than this.")
+@with_session
 def peek(session: Session, queues: tuple[str, ...], limit: int) -> None:
     """Count the messages that wait, up to a limit.
 
@@ -39,27 +31,21 @@ def peek(session: Session, queues: tuple[str, ...], limit: int) -> None:
     with session.transport() as transport:
         tables = [transport.resolve(queue) for queue in queues]
         counts = [(table.canonical, transport.peek(table, limit)) for table in tables]
-    if session.json:
-        found = [{"queue": queue, "count": count, "capped": count >= limit} for queue, count in counts]
-        write_json({"queues": found, "max_records_to_peek": limit})
-    else:
-        rows = [(queue, f"{count:,} or more" if count >= limit else f"{count:,}") for queue, count in counts]
-        write_table(("queue", "waiting"), rows, figures=("waiting",))
+    found = [{"queue": queue, "count": count, "capped": count >= limit} for queue, count in counts]
+    rows = [(queue, f"{count:,} or more" if count >= limit else f"{count:,}") for queue, count in counts]
+    answer_table(
+        session, {"queues": found, "max_records_to_peek": limit}, ("queue", "waiting"), rows, figures=("waiting",)
+    )
 
 
 @click.command()
 @queue_argument
-@click.option(
-    "--max",
-    "limit",
-    type=POSITIVE,
-    metavar="N",
-    help=f"Maximum number of messages.  [default: {SHOWN_MESSAGES}; all with --csv and --parquet]",
+@number(
+    "--max", "limit", help=f"Maximum number of messages.  [default: {SHOWN_MESSAGES}; all with --csv and --parquet]"
 )
 @click.option("--headers", "with_headers", is_flag=True, help="Show the headers too.")
 @export_options
-@shared_options
-@pass_session
+@with_session
 def show(
     session: Session, queue: str, limit: int | None, with_headers: bool, as_csv: bool, parquet: Path | None
 ) -> None:
@@ -72,7 +58,9 @@ def show(
     with session.transport() as transport:
         table = transport.resolve(queue)
         if exports:
-            write_export(transport.browse(table, limit), parquet, headers=with_headers)
+            with progress(session, "reading", lambda: transport.peek(table, limit or 2**31 - 1)) as on_progress:
+                browsed = transport.browse(table, limit, on_progress)
+            write_export(browsed, parquet, headers=with_headers)
             return
         messages = transport.show(table, limit or SHOWN_MESSAGES)
     if session.json:

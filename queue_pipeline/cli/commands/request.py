@@ -6,47 +6,30 @@ from typing import IO
 
 import click
 
-from queue_pipeline.cli.commands.send import by_name, typed_body
-from queue_pipeline.cli.output import write_json, write_lines
-from queue_pipeline.cli.parameters import Header, Seconds, Text, queue_argument
+from queue_pipeline.cli.commands.send import body_options, by_name, type_option, typed_body
+from queue_pipeline.cli.output import answer
+from queue_pipeline.cli.parameters import Seconds, Text, queue_argument
+from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.rendering import body_document, body_text, encoded_body
-from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.client import CallbackSettings, QueueClient, Reply
+from queue_pipeline.cli.session import Session, with_session
+from queue_pipeline.client import CallbackSettings, QueueClient
 from queue_pipeline.transport.messages import headers as wire
 
-DEFAULT_ENDPOINT = "queue-pipeline"
 TIMEOUT = Seconds(0.001, 24 * 3600.0, "a number of seconds above zero and at most a day")
 
 
 @click.command()
 @queue_argument
-@click.option("--body", metavar="TEXT", help="The body.")
-@click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte.")
-@click.option("--type", "message_type", type=Text(), metavar="NAME", help="The type (EnclosedMessageTypes).")
-@click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
+@body_options
+@type_option
 @click.option("--content-type", type=Text(), metavar="TYPE", default="application/json", show_default=True)
-@click.option(
-    "--timeout",
-    type=TIMEOUT,
-    metavar="SECONDS",
-    default=30.0,
-    show_default=True,
-    help="How long to wait for the reply.",
-)
-@click.option(
-    "--endpoint",
-    type=Text(),
-    metavar="NAME",
-    default=DEFAULT_ENDPOINT,
-    show_default=True,
-    help="The endpoint that asks.",
-)
+@click.option("--timeout", type=TIMEOUT, metavar="SECONDS", default=30.0, show_default=True, help="How long to wait.")
+@click.option("--endpoint", type=Text(), metavar="NAME", default="queue-pipeline", show_default=True, help="Who asks.")
 @click.option(
     "--discriminator", type=Text(), metavar="NAME", help="The instance of the endpoint; default: this machine's name."
 )
 @click.option("--create", is_flag=True, help="Create the callback queue ENDPOINT.DISCRIMINATOR if it is missing.")
-@shared_options
-@pass_session
+@with_session
 def request(
     session: Session,
     /,
@@ -75,31 +58,18 @@ def request(
         session.transport() as transport,
         QueueClient(transport, endpoint, discriminator=discriminator, settings=settings, create=create) as client,
     ):
-        reply = client.request(
-            queue,
-            content,
-            timeout,
-            message_type=message_type,
-            headers=named,
-            content_type=content_type,
-        )
-        _write(session, transport.resolve(queue).canonical, reply)
-
-
-def _write(session: Session, queue: str, reply: Reply) -> None:
-    if session.json:
-        write_json(
-            {
-                "queue": queue,
-                "message_id": reply.headers.get(wire.MESSAGE_ID),
-                "type": reply.message_type,
-                "code": reply.code,
-                "headers": dict(reply.headers),
-                **body_document(reply.body),
-            }
-        )
-    elif reply.code is not None:
-        write_lines(f"code {reply.code}")
-    else:
+        with progress(session, "waiting for the reply"):
+            reply = client.request(
+                queue, content, timeout, message_type=message_type, headers=named, content_type=content_type
+            )
+        document = {
+            "queue": transport.resolve(queue).canonical,
+            "message_id": reply.headers.get(wire.MESSAGE_ID),
+            "type": reply.message_type,
+            "code": reply.code,
+            "headers": dict(reply.headers),
+            **body_document(reply.body),
+        }
         text = body_text(reply.body)
-        write_lines(encoded_body(reply.body) if text is None else text or "(no body)")
+        shown = encoded_body(reply.body) if text is None else text or "(no body)"
+        answer(session, document, shown if reply.code is None else f"code {reply.code}")

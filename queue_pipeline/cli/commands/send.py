@@ -3,50 +3,74 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from typing import IO, Any, TypeVar
 
 import click
 from pydantic import ValidationError
 
 from queue_pipeline.cli.bulk import check_lines, good_messages, rewindable, send_all
 from queue_pipeline.cli.jsonl import MessageLine, reason
-from queue_pipeline.cli.output import write_json, write_lines
-from queue_pipeline.cli.parameters import DELAY, POSITIVE, TIME_TO_LIVE, Header, Text, queue_argument
-from queue_pipeline.cli.progress import Reached, progress
-from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.cli.output import answer
+from queue_pipeline.cli.parameters import DELAY, TIME_TO_LIVE, Header, Text, number, queue_argument
+from queue_pipeline.cli.progress import progress
+from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.event import Event
 from queue_pipeline.transport.messages.message import OutgoingMessage
 from queue_pipeline.transport.texts import count_of
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def body_options(command: F) -> F:
+    """The body and the headers of a message that is typed."""
+    options = (
+        click.option("--body", metavar="TEXT", help="The body."),
+        click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte."),
+        click.option(
+            "--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+type_option = click.option(
+    "--type", "message_type", type=Text(), metavar="NAME", help="The type (EnclosedMessageTypes)."
+)
+ttl_option = click.option(
+    "--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days."
+)
+content_type_option = click.option(
+    "--content-type", type=Text(), metavar="TYPE", default=None, help="Default: application/json."
+)
+
 
 @click.command()
 @queue_argument
-@click.option("--body", metavar="TEXT", help="The body.")
-@click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte.")
+@body_options
 @click.option("--jsonl", type=click.File("rb"), metavar="FILE|-", help="Send the messages of a file, one a line.")
 @click.option("--skip-bad", is_flag=True, help="With --jsonl: leave out lines that are no messages.")
-@click.option("--count", type=POSITIVE, metavar="N", help="Send N messages with this body.")
-@click.option("--type", "type_", type=Text(), metavar="NAME", help="The type (EnclosedMessageTypes).")
-@click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
-@click.option("--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days.")
+@number("--count", help="Send N messages with this body.")
+@type_option
+@ttl_option
 @click.option("--delay", type=DELAY, metavar="SECONDS", help="Deliver after this time.")
 @click.option("--reply-to", type=Text(), metavar="QUEUE", help="The queue that replies go to.")
-@click.option("--content-type", type=Text(), metavar="TYPE", help="Default: application/json.")
-@shared_options
-@pass_session
+@content_type_option
+@with_session
 def send(
     session: Session,
     /,
     queue: str,
     body: str | None,
     body_file: IO[bytes] | None,
+    headers: tuple[tuple[str, str], ...],
     jsonl: IO[bytes] | None,
     skip_bad: bool,
     count: int | None,
-    headers: tuple[tuple[str, str], ...],
+    message_type: str | None,
     **fields: Any,
 ) -> None:
     """Send messages to a queue, all of them or none.
@@ -56,7 +80,7 @@ def send(
     delay. If a line is invalid, nothing of the file is sent, unless --skip-bad is given: then the bad
     lines are reported on stderr, and the exit code is 0 if at least one message was sent.
     """
-    named = {name.rstrip("_"): value for name, value in fields.items() if value is not None}
+    named = {name: value for name, value in {"type": message_type, **fields}.items() if value is not None}
     if jsonl is not None:
         others = {"body": body, "body_file": body_file, "count": count, "header": headers or None, **named}
         given = [f"--{name.replace('_', '-')}" for name, value in others.items() if value is not None]
@@ -78,7 +102,7 @@ def typed_body(body: str | None, body_file: IO[bytes] | None) -> bytes | None:
         raise click.UsageError("--body and --body-file are both given; give one")
     if body_file is not None:
         return body_file.read()
-    # Bytes that the terminal's encoding has no character for arrive escaped, and leave as they came.
+    # Bytes that are not valid in the terminal's encoding arrive escaped, and are sent as they were typed.
     return body.encode("utf-8", "surrogateescape") if body is not None else None
 
 
@@ -87,47 +111,46 @@ def _send_alike(session: Session, queue: str, body: bytes, count: int, fields: d
     made = _messages(body, fields)
     first = next(made)
     messages = itertools.chain([first], itertools.islice(made, count - 1))
-    with session.transport() as transport, _bar(session, count) as on_progress:
+    with session.transport() as transport, progress(session, "sending", count) as on_progress:
         table = transport.resolve(queue)
         sent = send_all(transport, table, messages, on_progress)
-    identity = first.headers[wire.MESSAGE_ID] if count == 1 else None
-    if session.json:
-        write_json({"queue": table.canonical, "sent": sent, **({"message_id": identity} if identity else {})})
-    else:
-        write_lines(f"sent {f'message {identity}' if identity else count_of(sent, 'message')} to {table}")
+    document: dict[str, Any] = {"queue": table.canonical, "sent": sent}
+    what = count_of(sent, "message")
+    if count == 1:
+        document["message_id"] = first.headers[wire.MESSAGE_ID]
+        what = f"message {document['message_id']}"
+    answer(session, document, f"sent {what} to {table}")
 
 
 def _send_file(session: Session, queue: str, file: IO[bytes], skip_bad: bool) -> None:
     """Check the whole file, then send it."""
     name = "standard input" if getattr(file, "name", "<stdin>") == "<stdin>" else file.name
     with rewindable(file) as lines:
-        good, bad = check_lines(lines, name, skip_bad=skip_bad)
-        with session.transport() as transport, _bar(session, good) as on_progress:
+        with progress(session, "checking") as on_progress:
+            good, bad = check_lines(lines, name, on_progress, skip_bad=skip_bad)
+        with session.transport() as transport, progress(session, "sending", good) as on_progress:
             table = transport.resolve(queue)
             sent = send_all(transport, table, good_messages(lines, name, skip_bad=skip_bad), on_progress)
-    if session.json:
-        write_json({"queue": table.canonical, "sent": sent, "skipped": bad})
-    else:
-        skipped = f"; skipped {count_of(bad, 'bad line')}" if bad else ""
-        write_lines(f"sent {count_of(sent, 'message')} to {table}{skipped}")
-
-
-def _bar(session: Session, count: int) -> AbstractContextManager[Reached | None]:
-    """A bar for more than one message."""
-    return progress(session, "sending", count) if count > 1 else nullcontext()
+    skipped = f"; skipped {count_of(bad, 'bad line')}" if bad else ""
+    document = {"queue": table.canonical, "sent": sent, "skipped": bad}
+    answer(session, document, f"sent {count_of(sent, 'message')} to {table}{skipped}")
 
 
 def _messages(body: bytes, fields: dict[str, Any]) -> Iterator[OutgoingMessage]:
     """Copies of a body without end, each with an id of its own."""
     while True:
-        try:
-            yield MessageLine(body=body, **fields).message()
-        except ValidationError as error:
-            raise click.UsageError(reason(error)) from None
+        yield _message(body=body, **fields)
+
+
+def _message(**fields: Any) -> OutgoingMessage:
+    try:
+        return MessageLine(**fields).message()
+    except ValidationError as error:
+        raise click.UsageError(reason(error)) from None
 
 
 def by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Headers that were typed, each once."""
+    """Headers that were typed; a header that is given twice is refused."""
     named = dict(headers)
     if len(named) < len(headers):
         names = [name for name, _ in headers]
@@ -138,51 +161,37 @@ def by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
 @click.command()
 @click.argument("event", type=Text(), metavar="EVENT")
-@click.option("--body", metavar="TEXT", help="The body.")
-@click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte.")
+@body_options
 @click.option(
-    "--parent",
-    "parents",
-    type=Text(),
-    multiple=True,
-    metavar="NAME",
-    help="A base class or interface of EVENT; repeatable.",
+    "--parent", "parents", type=Text(), multiple=True, metavar="NAME", help="A base class or interface; repeatable."
 )
 @click.option("--interface", is_flag=True, help="EVENT is an interface, so it has no base class System.Object.")
-@click.option("--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable.")
-@click.option("--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days.")
-@click.option("--content-type", type=Text(), metavar="TYPE", help="Default: application/json.")
-@shared_options
-@pass_session
+@ttl_option
+@content_type_option
+@with_session
 def publish(
     session: Session,
     /,
     event: str,
     body: str | None,
     body_file: IO[bytes] | None,
+    headers: tuple[tuple[str, str], ...],
     parents: tuple[str, ...],
     interface: bool,
-    headers: tuple[tuple[str, str], ...],
     **fields: Any,
 ) -> None:
     """Publish an event of the .NET type EVENT, a copy for each subscriber, all of them or none.
 
     Its base classes and interfaces are known to .NET only: name those that somebody may have subscribed to.
     """
-    if (body is None) is (body_file is None):
-        raise click.UsageError("give either --body or --body-file")
-    typed = body.encode("utf-8", "surrogateescape") if body is not None else b""
-    content = body_file.read() if body_file is not None else typed
+    content = typed_body(body, body_file)
+    if content is None:
+        raise click.UsageError("nothing to publish; give --body or --body-file")
     named = {name: value for name, value in fields.items() if value is not None}
-    try:
-        message = MessageLine(body=content, headers=dict(headers), **named).message()
-    except ValidationError as error:
-        raise click.UsageError(reason(error)) from None
+    message = _message(body=content, headers=by_name(headers), **named)
     declared = Event(event, parents, interface=interface)
     with session.transport() as transport:
         copies = transport.publish(declared, message)
     identity = message.headers[wire.MESSAGE_ID]
-    if session.json:
-        write_json({"event": declared.name, "message_id": identity, "copies": copies})
-    else:
-        write_lines(f"published {declared.name} as message {identity} to {count_of(copies, 'subscriber')}")
+    document = {"event": declared.name, "message_id": identity, "copies": copies}
+    answer(session, document, f"published {declared.name} as message {identity} to {count_of(copies, 'subscriber')}")

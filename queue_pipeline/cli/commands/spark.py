@@ -8,48 +8,38 @@ from dataclasses import asdict
 
 import click
 
-from queue_pipeline.cli.output import duration, size_of, write_json, write_lines
-from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.cli.output import answer, duration, size_of
+from queue_pipeline.cli.progress import progress
+from queue_pipeline.cli.session import Session, shared_options, with_session
 from queue_pipeline.processing.spark import warm_server as warm_spark
 from queue_pipeline.processing.spark.settings import DEFAULT, ENVIRONMENT_VARIABLE, spark_config
 from queue_pipeline.transport.errors import ConfigurationError
 
 
-@click.group(invoke_without_command=True)
+@click.group()
 @shared_options
-@click.pass_context
-def spark(context: click.Context) -> None:
+def spark() -> None:
     """Control the local Spark server that stays warm between runs.
 
     It belongs to this project and its setting of Spark, and is used where QUEUE_PIPELINE_SPARK begins with warm:, as
     it does by default. The first run that needs it starts it; it runs until it is stopped here.
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
-        context.exit(2)
 
 
 @spark.command()
-@shared_options
-@pass_session
+@with_session
 def status(session: Session) -> None:
     """Show whether the server runs: process, address, memory, since when."""
     found, others = warm_spark.find(), warm_spark.find_others()
-    if session.json:
-        server = None if found is None else asdict(found)
-        write_json({"setting": _setting(), "server": server, "others": [asdict(other) for other in others]})
-        return
-    if found is None:
-        write_lines(f"no Spark server is kept warm for this project; {ENVIRONMENT_VARIABLE} is {_setting()}")
-    else:
-        write_lines(_sentence(found))
-    for other in others:
-        write_lines(f"another one, for {other.project}: process {other.pid}; end it with: {other.how_to_end}")
+    none = f"no Spark server is kept warm for this project; {ENVIRONMENT_VARIABLE} is {_setting()}"
+    lines = [none if found is None else _sentence(found)]
+    lines += [f"another one, for {one.project}: process {one.pid}; end it with: {one.how_to_end}" for one in others]
+    server = None if found is None else asdict(found)
+    answer(session, {"setting": _setting(), "server": server, "others": [asdict(one) for one in others]}, *lines)
 
 
 @spark.command()
-@shared_options
-@pass_session
+@with_session
 def start(session: Session) -> None:
     """Start the server and run a first query, so that no run has to wait for it."""
     if not _setting().startswith("warm:"):
@@ -60,30 +50,27 @@ def start(session: Session) -> None:
     from queue_pipeline.processing.spark.session import start_session
 
     began = time.monotonic()
-    client = start_session(spark_config())
-    try:
-        client.range(1).collect()
-    finally:
-        # Ends the session of this client; the server stays.
-        client.stop()
+    with progress(session, "starting Spark"):
+        client = start_session(spark_config())
+        try:
+            client.range(1).collect()
+        finally:
+            # Ends the session of this client; the server stays.
+            client.stop()
     seconds = time.monotonic() - began
     found = warm_spark.find()
-    if session.json:
-        write_json({"seconds": round(seconds, 3), "server": None if found is None else asdict(found)})
-    elif found is not None:
-        write_lines(f"{_sentence(found)}; ready in {duration(seconds)}")
+    lines = [] if found is None else [f"{_sentence(found)}; ready in {duration(seconds)}"]
+    answer(session, {"seconds": round(seconds, 3), "server": None if found is None else asdict(found)}, *lines)
 
 
 @spark.command()
-@shared_options
-@pass_session
+@with_session
 def stop(session: Session) -> None:
     """Stop the server; runs that use it fail, and their messages are processed again."""
-    ended = warm_spark.end()
-    if session.json:
-        write_json({"stopped": None if ended is None else asdict(ended)})
-    else:
-        write_lines("no Spark server was running" if ended is None else f"stopped Spark, process {ended.pid}")
+    with progress(session, "stopping Spark"):
+        ended = warm_spark.end()
+    line = "no Spark server was running" if ended is None else f"stopped Spark, process {ended.pid}"
+    answer(session, {"stopped": None if ended is None else asdict(ended)}, line)
 
 
 def _setting() -> str:

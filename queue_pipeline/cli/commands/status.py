@@ -7,25 +7,15 @@ from typing import Any
 
 import click
 
-from queue_pipeline.cli.commands.watch import DEFAULT_INTERVAL, INTERVAL, failing_queues, watch
-from queue_pipeline.cli.output import duration, write_json, write_lines, write_table
+from queue_pipeline.cli.commands.watch import DEFAULT_INTERVAL, INTERVAL, failing_line, failing_queues, watch
+from queue_pipeline.cli.output import answer_table, duration, write_lines
 from queue_pipeline.cli.parameters import any_queues_argument
-from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.claims.failure_counts import FailureCount
 from queue_pipeline.transport.inspection.status import QueueStatus
 
 _NGINN_COLUMNS = ("processed", "failed", "latency")
-_STATUS_COLUMNS = (
-    "queue",
-    "pending",
-    "oldest",
-    "expired",
-    "delayed",
-    "next due",
-    "claimed",
-    "claims",
-    "abandoned",
-)
+_STATUS_COLUMNS = ("queue", "pending", "oldest", "expired", "delayed", "next due", "claimed", "claims", "abandoned")
 
 
 @click.command()
@@ -39,8 +29,7 @@ _STATUS_COLUMNS = (
     flag_value=DEFAULT_INTERVAL,
     help=f"Show messages in and out per second, again and again until Ctrl-C; every {DEFAULT_INTERVAL:g} s by default.",
 )
-@shared_options
-@pass_session
+@with_session
 def status(session: Session, queues: tuple[str, ...], every: float | None) -> None:
     """Show counts and ages of queues, or of all queues.
 
@@ -58,23 +47,16 @@ def status(session: Session, queues: tuple[str, ...], every: float | None) -> No
     with session.transport() as transport:
         found = transport.status(*queues)
         failing = failing_queues(transport)
-    if session.json:
-        write_json({"queues": [_status_document(figures, failing.get(figures.queue)) for figures in found]})
-    elif found:
-        columns: tuple[str, ...] = _STATUS_COLUMNS
-        rows = [_row(figures) for figures in found]
-        if any(figures.processed is not None for figures in found):
-            columns = (*columns, *_NGINN_COLUMNS)
-            rows = [(*row, *_nginn_row(figures)) for row, figures in zip(rows, found, strict=True)]
-        write_table(columns, rows, figures=columns[1:])
-        for figures in found:
-            if (failed := failing.get(figures.queue)) is not None:
-                since = duration(failed.since_seconds)
-                write_lines(
-                    f"{failed.queue}: the last {failed.failures:,} attempts failed, for {since}: {failed.last_error}"
-                )
-    else:
-        write_lines("no queue is here yet; create one with: queue-pipeline install QUEUE")
+    columns: tuple[str, ...] = _STATUS_COLUMNS
+    rows = [_row(figures) for figures in found]
+    if any(figures.processed is not None for figures in found):
+        columns = (*columns, *_NGINN_COLUMNS)
+        rows = [(*row, *_nginn_row(figures)) for row, figures in zip(rows, found, strict=True)]
+    document = {"queues": [_status_document(figures, failing.get(figures.queue)) for figures in found]}
+    nothing = "no queue is here yet; create one with: queue-pipeline install QUEUE"
+    answer_table(session, document, columns, rows, columns[1:], nothing)
+    if not session.json:
+        write_lines(*(failing_line(failing[figures.queue]) for figures in found if figures.queue in failing))
 
 
 def _status_document(figures: QueueStatus, failed: FailureCount | None) -> dict[str, Any]:
@@ -101,11 +83,7 @@ def _row(figures: QueueStatus) -> tuple[object, ...]:
 
 def _nginn_row(figures: QueueStatus) -> tuple[object, ...]:
     latency = figures.latency_milliseconds
-    return (
-        _figure(figures.processed),
-        _figure(figures.failed),
-        None if latency is None else f"{latency:,.0f} ms",
-    )
+    return (_figure(figures.processed), _figure(figures.failed), None if latency is None else f"{latency:,.0f} ms")
 
 
 def _figure(number: int | None) -> str | None:

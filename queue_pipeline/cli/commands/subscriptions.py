@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 import click
 
-from queue_pipeline.cli.output import write_json, write_lines, write_table
+from queue_pipeline.cli.output import answer, answer_table
 from queue_pipeline.cli.parameters import Queue, Text
-from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.errors import AccessDeniedError
 from queue_pipeline.transport.messages.event import full_name
@@ -24,8 +24,7 @@ topic_argument = click.argument("topic", type=Text(), metavar="TOPIC")
 @click.option(
     "--queue", type=Queue(), metavar="ADDRESS", help="The queue that events go to. Default: the endpoint's own queue."
 )
-@shared_options
-@pass_session
+@with_session
 def subscribe(session: Session, endpoint: str, topic: str, queue: str | None) -> None:
     """Subscribe ENDPOINT to the events of TOPIC.
 
@@ -34,23 +33,20 @@ def subscribe(session: Session, endpoint: str, topic: str, queue: str | None) ->
     """
     with session.transport() as transport:
         table = transport.resolve(QueueAddress(endpoint) if queue is None else queue)
-        # A subscriber without a queue would keep everybody from publishing; who may only send cannot look.
+        # A subscriber without a queue would make every publish fail. An account that may only send cannot look.
         with contextlib.suppress(AccessDeniedError):
             transport.peek(table, 1)
         changed = transport.subscriptions.subscribe(endpoint, topic, table)
-    if session.json:
-        write_json({"endpoint": endpoint, "topic": full_name(topic), "queue": table.canonical, "changed": changed})
-    elif changed:
-        write_lines(f"subscribed {endpoint} to {full_name(topic)}, at {table}")
-    else:
-        write_lines(f"{endpoint} is subscribed to {full_name(topic)} already, at {table}")
+    name = full_name(topic)
+    done = f"subscribed {endpoint} to {name}, at {table}"
+    line = done if changed else f"{endpoint} is subscribed to {name} already, at {table}"
+    answer(session, {"endpoint": endpoint, "topic": name, "queue": table.canonical, "changed": changed}, line)
 
 
 @click.command()
 @endpoint_argument
 @topic_argument
-@shared_options
-@pass_session
+@with_session
 def unsubscribe(session: Session, endpoint: str, topic: str) -> None:
     """Stop sending the events of TOPIC to ENDPOINT.
 
@@ -59,23 +55,18 @@ def unsubscribe(session: Session, endpoint: str, topic: str) -> None:
     with session.transport() as transport:
         changed = transport.subscriptions.unsubscribe(endpoint, topic)
     name = full_name(topic)
-    if session.json:
-        write_json({"endpoint": endpoint, "topic": name, "changed": changed})
-    else:
-        write_lines(f"unsubscribed {endpoint} from {name}" if changed else f"{endpoint} is not subscribed to {name}")
+    line = f"unsubscribed {endpoint} from {name}" if changed else f"{endpoint} is not subscribed to {name}"
+    answer(session, {"endpoint": endpoint, "topic": name, "changed": changed}, line)
 
 
 @click.command()
 @click.option("--topic", type=Text(), metavar="NAME", help="Only the subscriptions of this topic.")
-@shared_options
-@pass_session
+@with_session
 def subscriptions(session: Session, topic: str | None) -> None:
     """List subscriptions: which endpoint receives which events."""
     with session.transport() as transport:
         found = transport.subscriptions.list(topic)
-    if session.json:
-        write_json({"subscriptions": [asdict(each) for each in found]})
-    elif found:
-        write_table(("endpoint", "topic", "queue"), [(each.endpoint, each.topic, each.queue) for each in found])
-    else:
-        write_lines(f"there are no subscribers{f' to {full_name(topic)}' if topic else ''}")
+    rows = [(each.endpoint, each.topic, each.queue) for each in found]
+    document = {"subscriptions": [asdict(each) for each in found]}
+    nothing = f"there are no subscribers{f' to {full_name(topic)}' if topic else ''}"
+    answer_table(session, document, ("endpoint", "topic", "queue"), rows, nothing=nothing)

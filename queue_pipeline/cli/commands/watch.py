@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from queue_pipeline.cli.output import console, duration, flush, table_of, write
+from queue_pipeline.cli.output import console, duration, flush, shortened, table_of, visible, write_lines
 from queue_pipeline.cli.parameters import Seconds
 from queue_pipeline.cli.session import Session
+from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.claims.failure_counts import FailureCount
-from queue_pipeline.transport.errors import TableNotFoundError
+from queue_pipeline.transport.errors import AddressError, QueuePipelineError, TableNotFoundError
 from queue_pipeline.transport.inspection.status import QueueStatus
+from queue_pipeline.transport.texts import count_of
 from queue_pipeline.transport.transport import QueueTransport
 
 DEFAULT_INTERVAL = 2.0
 INTERVAL = Seconds(0.1, 3_600.0, "a number of seconds from 0.1 to 3600; name queues before --watch")
-COLUMNS = ("queue", "waiting", "in/s", "out/s", "oldest", "in work", "delayed", "failed", "failed attempts")
+COLUMNS = ("queue", "waiting", "in/s", "out/s", "oldest", "in work", "failed", "delayed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,19 @@ class Rates:
     outgoing: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedQueue:
+    """What is shown of a queue."""
+
+    figures: QueueStatus
+    rates: Rates
+    failed: int | None
+    """Messages that failed in this queue: in the error queue, or in the queue itself if it is one of NGinn."""
+    failing: FailureCount | None
+
+
 def rates(before: QueueReading | None, now: QueueReading) -> Rates:
-    """What happened between two samples. A queue that was purged or made anew meanwhile counts as nothing."""
+    """What happened between two readings. A queue that was purged or made anew meanwhile counts as nothing."""
     if before is None or now.at <= before.at:
         return Rates()
     seconds = now.at - before.at
@@ -60,19 +74,60 @@ def rates(before: QueueReading | None, now: QueueReading) -> Rates:
     return Rates(incoming / seconds, outgoing / seconds)
 
 
+class _QueueReader:
+    """Reads the queues again and again, and remembers the readings before."""
+
+    def __init__(self, transport: QueueTransport, queues: Sequence[str], error_queue: str) -> None:
+        self._transport = transport
+        self._queues = queues
+        self._error_queue = transport.resolve(error_queue)
+        self._before: dict[str, QueueReading] = {}
+        self._failed: Counter[str] = Counter()
+        self._failed_at: object = None
+
+    def read(self) -> list[WatchedQueue]:
+        failing, failed = failing_queues(self._transport), self._count_failed()
+        rows = []
+        for figures in self._transport.status(*self._queues):
+            queue = figures.queue
+            now = QueueReading(time.monotonic(), figures, self._transport.issued(queue))
+            in_error_queue = None if failed is None or queue == self._error_queue.canonical else failed[queue]
+            number = in_error_queue if figures.failed is None else figures.failed
+            rows.append(WatchedQueue(figures, rates(self._before.get(queue), now), number, failing.get(queue)))
+            self._before[queue] = now
+        return rows
+
+    def _count_failed(self) -> Counter[str] | None:
+        """Messages of the error queue by the queue in which they failed; None if it cannot be read."""
+        try:
+            (status,) = self._transport.status(self._error_queue)
+            state = (status.pending, self._transport.issued(self._error_queue))
+            # Its headers are read again only after it has changed.
+            if state != self._failed_at:
+                self._failed.clear()
+                for group, number in self._transport.failed.count_by(self._error_queue).counts:
+                    if (queue := self._failed_in(group.failed_queue)) is not None:
+                        self._failed[queue.canonical] += number
+                self._failed_at = state
+        except QueuePipelineError:
+            return None
+        return self._failed
+
+    def _failed_in(self, address: str | None) -> QueueTable | None:
+        try:
+            return None if address is None else self._transport.resolve(address)
+        except AddressError:
+            return None
+
+
 def watch(session: Session, queues: Sequence[str], every: float) -> None:
     """Show queues again and again until Ctrl-C."""
-    last: dict[str, QueueReading] = {}
-    with session.transport() as transport, _screen(session) as show:
-        while True:
-            failing = failing_queues(transport)
-            rows = []
-            for figures in transport.status(*queues):
-                now = QueueReading(time.monotonic(), figures, transport.issued(figures.queue))
-                rows.append((figures, rates(last.get(figures.queue), now), failing.get(figures.queue)))
-                last[figures.queue] = now
-            show(rows)
-            time.sleep(every)
+    with session.transport() as transport:
+        reader = _QueueReader(transport, queues, session.error_queue)
+        with contextlib.suppress(KeyboardInterrupt), _screen(session, every) as show:
+            while True:
+                show(reader.read())
+                time.sleep(every)
 
 
 def failing_queues(transport: QueueTransport) -> dict[str, FailureCount]:
@@ -83,56 +138,73 @@ def failing_queues(transport: QueueTransport) -> dict[str, FailureCount]:
         return {}
 
 
-Row = tuple[QueueStatus, Rates, FailureCount | None]
+def failing_line(failing: FailureCount) -> str:
+    """How long all attempts on a queue have failed, and why."""
+    since = duration(failing.since_seconds)
+    attempts = count_of(failing.failures, "attempt")
+    return f"{failing.queue}: the last {attempts} failed, for {since}: {failing.last_error}"
 
 
-@contextmanager
-def _screen(session: Session) -> Iterator[Callable[[Sequence[Row]], None]]:
-    """Where the figures go: a table in place on a terminal, else one after the other; lines of JSON. Ctrl-C ends it."""
-
-    def write_line(rows: Sequence[Row]) -> None:
-        write(json.dumps({"at": datetime.now(UTC).isoformat(), "queues": [_document(*row) for row in rows]}) + "\n")
-        flush()
-
-    def write_again(rows: Sequence[Row]) -> None:
-        shown.print(_table(rows))
-        flush()
-
-    try:
-        if session.json:
-            yield write_line
-            return
-        shown = console()
-        if not shown.is_terminal:
-            yield write_again
-            return
-        from rich.live import Live
-
-        with Live(console=shown, auto_refresh=False) as live:
-            yield lambda rows: live.update(_table(rows), refresh=True)
-    except KeyboardInterrupt:
+@contextlib.contextmanager
+def _screen(session: Session, every: float) -> Iterator[Callable[[Sequence[WatchedQueue]], None]]:
+    """Where the figures go: on a terminal in place, else one table after the other; with --json lines of JSON."""
+    if session.json:
+        yield _write_json_line
         return
+    shown = console()
+
+    def write_again(rows: Sequence[WatchedQueue]) -> None:
+        shown.print(*_frame(rows), sep="\n")
+        flush()
+
+    if not shown.is_terminal:
+        yield write_again
+        return
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    last: list[Any] = []
+    hint = Text(f"every {every:g} s; Ctrl-C ends it", style="dim")
+    try:
+        # A screen of its own: nothing of an earlier frame stays when the terminal is resized.
+        with Live(console=shown, screen=True, auto_refresh=False) as live:
+
+            def show(rows: Sequence[WatchedQueue]) -> None:
+                last[:] = _frame(rows)
+                live.update(Group(*last, hint), refresh=True)
+
+            yield show
+    finally:
+        shown.print(*last, sep="\n")
 
 
-def _table(rows: Sequence[Row]) -> Any:
-    return table_of(COLUMNS, [_cells(*row) for row in rows], figures=COLUMNS[1:])
+def _write_json_line(rows: Sequence[WatchedQueue]) -> None:
+    write_lines(json.dumps({"at": datetime.now(UTC).isoformat(), "queues": [_document(row) for row in rows]}))
+    flush()
 
 
-def _cells(figures: QueueStatus, rate: Rates, failed: FailureCount | None) -> tuple[object, ...]:
+def _frame(rows: Sequence[WatchedQueue]) -> list[Any]:
+    from rich.text import Text
+
+    lines = [shortened(visible(failing_line(row.failing))) or "" for row in rows if row.failing is not None]
+    return [table_of(COLUMNS, [_cells(row) for row in rows], figures=COLUMNS[1:]), *map(Text, lines)]
+
+
+def _cells(row: WatchedQueue) -> tuple[object, ...]:
+    figures = row.figures
+    numbers = (figures.claimed, row.failed, figures.delayed)
     return (
         figures.queue,
         f"{figures.pending:,}{' or more' if figures.capped else ''}",
-        None if rate.incoming is None else f"{rate.incoming:,.1f}",
-        None if rate.outgoing is None else f"{rate.outgoing:,.1f}",
+        *(None if rate is None else f"{rate:,.1f}" for rate in (row.rates.incoming, row.rates.outgoing)),
         duration(figures.oldest_seconds),
-        None if figures.claimed is None else f"{figures.claimed:,}",
-        None if figures.delayed is None else f"{figures.delayed:,}",
-        None if figures.failed is None else f"{figures.failed:,}",
-        f"{failed.failures:,}" if failed else "0",
+        *(None if number is None else f"{number:,}" for number in numbers),
     )
 
 
-def _document(figures: QueueStatus, rate: Rates, failed: FailureCount | None) -> dict[str, Any]:
+def _document(row: WatchedQueue) -> dict[str, Any]:
+    figures, rate = row.figures, row.rates
     return {
         "queue": figures.queue,
         "pending": figures.pending,
@@ -142,8 +214,8 @@ def _document(figures: QueueStatus, rate: Rates, failed: FailureCount | None) ->
         "oldest_seconds": figures.oldest_seconds,
         "claimed": figures.claimed,
         "delayed": figures.delayed,
-        "failed": figures.failed,
-        "failed_attempts": failed.failures if failed else 0,
+        "failed": row.failed,
+        "failed_attempts": row.failing.failures if row.failing else 0,
     }
 
 

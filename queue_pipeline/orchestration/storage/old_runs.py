@@ -1,8 +1,8 @@
-"""The job `remove_old_runs`: Dagster keeps every run and every observation for ever unless something removes them."""
+"""The job `remove_old_runs`. Dagster itself never removes runs and observations."""
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -10,11 +10,12 @@ from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from pydantic import Field
 
 from queue_pipeline.orchestration.names import Names
+from queue_pipeline.orchestration.op_job import op_job
 from queue_pipeline.orchestration.storage.dagster_storage import remove_asset_events, remove_run
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.texts import count_of
 
 REMOVE_JOB = "remove_old_runs"
-REMOVE_OP = "remove_history"
 KEEP_VARIABLE = "QUEUE_PIPELINE_KEEP_DAYS"
 LONGEST_DAYS = 3650
 LONGEST_SECONDS = 900.0
@@ -26,16 +27,13 @@ OVER = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunS
 class RemoveConfig(dg.Config):
     """What is old."""
 
-    keep_days: int | None = Field(
-        default=None,
-        ge=1,
-        le=LONGEST_DAYS,
-        description=f"remove what is older than this; {KEEP_VARIABLE} of the code server if not given",
+    keep_days: int = Field(
+        0, ge=0, le=LONGEST_DAYS, description=f"Remove what is older; 0: {KEEP_VARIABLE} of the code server says it."
     )
 
 
 def keep_days(environment: Mapping[str, str]) -> int | None:
-    """For how many days history is kept; None for ever."""
+    """For how many days history is kept; None: without limit."""
     given = environment.get(KEEP_VARIABLE, "").strip()
     if not given:
         return None
@@ -48,7 +46,7 @@ def remove_job(job_names: Sequence[str], assets: Sequence[dg.AssetKey], names: N
     """The job that removes old runs of some jobs, and old observations and check results of some assets."""
 
     @dg.op(
-        name=names.named(REMOVE_OP),
+        name=names.named("remove_history"),
         description="Removes runs that ended long ago with all that they left, and old observations and check results.",
     )
     def remove(context: dg.OpExecutionContext, config: RemoveConfig) -> None:
@@ -62,30 +60,24 @@ def remove_job(job_names: Sequence[str], assets: Sequence[dg.AssetKey], names: N
             return time.monotonic() < end
 
         place = context.run.tags.get(REPOSITORY_LABEL_TAG)
-        runs = sum(
-            _remove_runs(context.instance, name, place, before, end) for name in [*job_names, names.named(REMOVE_JOB)]
-        )
+        own = [*job_names, names.named(REMOVE_JOB)]
+        runs = sum(_remove_runs(context.instance, name, place, before, has_time) for name in own)
         rows = remove_asset_events(context.instance, assets, before.replace(tzinfo=None), has_time)
         context.add_output_metadata({"runs": runs, "events": rows, "older_than_days": days})
         rest = "" if has_time() else "; the next run goes on"
-        context.log.info(f"removed {runs:,} runs and {rows:,} observations and check results{rest}")
+        context.log.info(f"removed {count_of(runs, 'run')} and {rows:,} observations and check results{rest}")
 
-    @dg.job(
-        name=names.named(REMOVE_JOB),
-        description=f"Removes runs, observations and check results that are older than {KEEP_VARIABLE} days.",
-        executor_def=dg.in_process_executor,
-    )
-    def job() -> None:
-        remove()
-
-    return job
+    description = f"Removes runs, observations and check results that are older than {KEEP_VARIABLE} days."
+    return op_job(remove, names, REMOVE_JOB, description, RemoveConfig)
 
 
-def _remove_runs(instance: dg.DagsterInstance, job: str, place: str | None, before: datetime, end: float) -> int:
+def _remove_runs(
+    instance: dg.DagsterInstance, job: str, place: str | None, before: datetime, has_time: Callable[[], bool]
+) -> int:
     """Remove runs of a job that ended before a time, of the code location of this run only."""
     tags = {} if place is None else {REPOSITORY_LABEL_TAG: place}
     chosen, removed = dg.RunsFilter(job_name=job, statuses=OVER, updated_before=before, tags=tags), 0
-    while time.monotonic() < end:
+    while has_time():
         page = instance.get_runs(chosen, limit=PAGE, ascending=True)
         # A run of the command line has no code location, and removes those that have none either.
         own = [run for run in page if run.tags.get(REPOSITORY_LABEL_TAG) == place]

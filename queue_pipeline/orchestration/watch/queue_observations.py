@@ -14,7 +14,7 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueuePipelineError
 
 CHANGED_SECONDS = 60.0
-"""How often a queue whose depth changes is observed; the first change after a quiet time at once."""
+"""How often a queue whose depth changes is observed. The first change after this time is observed at once."""
 UNCHANGED_SECONDS = 3600.0
 MOST_IN_A_TICK = 50
 

@@ -20,6 +20,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.operations.process_identity import is_gone
 from queue_pipeline.transport.operations.slots import SlotHolder
+from queue_pipeline.transport.texts import count_of
 
 LAUNCHED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 ORPHAN_SECONDS = 20.0
@@ -154,7 +155,8 @@ def _release(place: Deployment, run: dg.DagsterRun, is_cancelled: bool | None = 
         is_cancelled = run.status is dg.DagsterRunStatus.CANCELED
     holder = owner(run.run_id)
     for claim in place.transport.claims.release_owner(holder, died=not is_cancelled):
-        logger.info("released %d messages of %s, held by run %s", claim.messages, claim.queue, run.run_id)
+        messages = count_of(claim.messages, "message")
+        logger.info("released %s of %s, held by run %s", messages, claim.queue, run.run_id)
     # After the claims, so that the run that takes a slot finds its batch.
     if slots := place.transport.slots.release_owner(holder):
-        logger.info("released %d slots, held by run %s", slots, run.run_id)
+        logger.info("released %s, held by run %s", count_of(slots, "slot"), run.run_id)

@@ -9,13 +9,15 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import dagster as dg
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
-from queue_pipeline.orchestration.checks import DESCRIPTIONS, CheckOutcome, evaluation, look_at_indexes, look_once
+from queue_pipeline.orchestration.checks import DESCRIPTIONS, CheckOutcome, look_at_indexes, look_once
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, RunUpkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import DatabaseUnavailableError
+from queue_pipeline.transport.errors import DatabaseUnavailableError, QueuePipelineError
 
 LOOK_SECONDS = 5.0
 """Between looks at runs, and before a part that failed is tried again."""
@@ -25,7 +27,7 @@ SWEEP_SECONDS = 300.0
 CHECK_SECONDS = 300.0
 INDEX_SECONDS = 86_400.0
 REPORT_SECONDS = 3600.0
-"""How often a check whose outcome stays the same is reported: each report is a row in Dagster's storage for ever."""
+"""How often a check whose outcome stays the same is reported: each report is a row in Dagster's storage."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +44,12 @@ class _Part:
 
 
 class Upkeep:
-    """Lives as long as its code server, and remembers what it has seen and reported."""
+    """What is done beside the peeks, for the life of a code server."""
 
     def __init__(self, pipelines: Sequence[QueuePipeline], clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._reported: dict[dg.AssetCheckKey, tuple[bool, float]] = {}
-        self._evaluations: list[dg.AssetCheckEvaluation] = []
+        self._news: dict[dg.AssetCheckKey, Callable[[], CheckOutcome]] = {}
         now, between = clock(), CHECK_SECONDS / max(1, len(pipelines))
         queues = dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues)
         self._parts = [
@@ -74,9 +76,21 @@ class Upkeep:
         return [f"{part.what}: {part.trouble}" for part in self._parts if part.trouble is not None]
 
     def take_evaluations(self) -> list[dg.AssetCheckEvaluation]:
-        """The checks that are to be reported since the last call."""
-        taken, self._evaluations = self._evaluations, []
-        return taken
+        """The checks to be reported since the last call.
+
+        They are made again, because a run may have ended, and reported its checks, since they were made.
+        """
+        taken, self._news = self._news, {}
+        evaluations = []
+        for key, make in taken.items():
+            try:
+                outcome = make()
+            except QueuePipelineError:
+                # The next look finds it again.
+                continue
+            self._reported[key] = (outcome.passed, self._clock())
+            evaluations.append(outcome.evaluation(key.asset_key))
+        return evaluations
 
     def _do(self, part: _Part, place: Deployment) -> bool:
         """Do one part; returns whether the database can be reached."""
@@ -95,18 +109,26 @@ class Upkeep:
     def _checks_of(self, pipeline: QueuePipeline) -> Callable[[Deployment], None]:
         def look(place: Deployment) -> None:
             for name in DESCRIPTIONS:
-                self._report(place.names.pipeline_key(pipeline), look_once(place.transport, pipeline, name))
+                make = partial(look_once, place.transport, pipeline, name)
+                self._report(place, place.names.pipeline_key(pipeline), make)
 
         return look
 
     def _indexes_of(self, queue: str) -> Callable[[Deployment], None]:
         """A check that never ran has a green tick in the UI: the indexes are checked at the first look."""
-        return lambda place: self._report(place.names.queue_key(queue), look_at_indexes(place.transport, queue))
 
-    def _report(self, asset: dg.AssetKey, outcome: CheckOutcome) -> None:
-        """Report a check when its outcome changed, and every hour."""
+        def look(place: Deployment) -> None:
+            self._report(place, place.names.queue_key(queue), partial(look_at_indexes, place.transport, queue))
+
+        return look
+
+    def _report(self, place: Deployment, asset: dg.AssetKey, make: Callable[[], CheckOutcome]) -> None:
+        """Report a check when its outcome is not the one that Dagster shows, and every hour."""
+        outcome = make()
         key, now = dg.AssetCheckKey(asset, outcome.name), self._clock()
         passed, reported_at = self._reported.get(key, (None, now))
-        if passed is not outcome.passed or now - reported_at >= REPORT_SECONDS:
-            self._reported[key] = (outcome.passed, now)
-            self._evaluations.append(evaluation(asset, outcome))
+        # Runs report checks too, and people execute them.
+        latest = place.instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
+        shown = passed if latest is None else latest.status is AssetCheckExecutionRecordStatus.SUCCEEDED
+        if {passed, shown} != {outcome.passed} or now - reported_at >= REPORT_SECONDS:
+            self._news[key] = make

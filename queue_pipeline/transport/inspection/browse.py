@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
@@ -21,7 +21,8 @@ DEFAULT_LIMIT = 1_000
 PAGE = 200
 """Bodies of a page are in memory together."""
 
-Wanted = Callable[[BrowsedMessage], bool]
+Progress = Callable[[int], object]
+"""Takes how many messages were read so far."""
 
 
 class Browser:
@@ -32,19 +33,25 @@ class Browser:
         self._book = book
         self._layouts = layouts
 
-    def browse(self, queue: QueueTable, limit: int | None = DEFAULT_LIMIT) -> Browsed:
+    def browse(
+        self, queue: QueueTable, limit: int | None = DEFAULT_LIMIT, on_progress: Progress | None = None
+    ) -> Browsed:
         """The oldest messages that wait; without a limit all of them."""
-        return Browsed(str(queue), _first(queue, self.scan(queue), limit))
+        return Browsed(str(queue), _first(queue, self.scan(queue), limit, on_progress))
 
     def browse_failed(
-        self, queue: QueueTable, selection: Selection | None = None, limit: int | None = DEFAULT_LIMIT
+        self,
+        queue: QueueTable,
+        selection: Selection | None = None,
+        limit: int | None = DEFAULT_LIMIT,
+        on_progress: Progress | None = None,
     ) -> Browsed:
         """The oldest messages of an error queue, or those of an NGinn queue that failed for good."""
-        found: Iterable[BrowsedMessage] = self.scan(queue, failed=True)
+        found: Iterator[BrowsedMessage] = self.scan(queue, failed=True)
         if selection is not None:
             is_meant = failed_in_chosen(self._book, selection)
             found = (one for one in found if selection.matches(one, is_meant))
-        return Browsed(str(queue), _first(queue, found, limit), failed=True)
+        return Browsed(str(queue), _first(queue, found, limit, on_progress), failed=True)
 
     def scan(
         self,
@@ -72,7 +79,12 @@ class Browser:
         return self._layouts.of(queue).rows.browsed_columns
 
 
-def _first(queue: QueueTable, found: Iterable[Any], limit: int | None) -> list[Any]:
+def _first(queue: QueueTable, found: Iterator[Any], limit: int | None, on_progress: Progress | None) -> list[Any]:
     if limit is not None and limit < 1:
         raise ConfigurationError(f"queue {queue}: {limit} messages to browse; ask for at least one, or None for all")
-    return list(itertools.islice(found, limit))
+    first: list[Any] = []
+    while page := list(itertools.islice(found, PAGE if limit is None else min(PAGE, limit - len(first)))):
+        first += page
+        if on_progress is not None:
+            on_progress(len(first))
+    return first

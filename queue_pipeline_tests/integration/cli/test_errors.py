@@ -66,7 +66,7 @@ def test_failed_messages_are_listed_with_counts_and_the_command_that_retries_the
     assert first.split()[:2] == ["a", "Shop.OrderPlaced"]
     assert "2026-03-04 12:00:00 UTC" in first
     assert first.rstrip().endswith("NoStockError: nothing left")
-    assert "       2   Shop.OrderPlaced   Shop.NoStockError" in listed.out
+    assert "       2  Shop.OrderPlaced  Shop.NoStockError" in listed.out
     last = listed.out.splitlines()[-1]
     assert last.startswith(f"3 messages in {failed.resolve('error')}, 3 listed; retry with: queue-pipeline ")
     command = shlex.split(last.partition("queue-pipeline ")[2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -115,23 +114,6 @@ def test_of_a_redirected_file_only_what_is_left_is_sent(folder: Path) -> None:
     ran = subprocess.run(["sh", "-c", line], cwd=folder, env=environment(), capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["sent"] == 3
-
-
-def test_a_terminal_sees_progress_and_json_does_not(folder: Path) -> None:
-    for options, seen in ([], True), (["--json"], False):
-        controlling, terminal = pty.openpty()
-        ran = start(folder, "send", "orders", "--body", "{}", "--count", 3000, *options, stderr=terminal)
-        os.close(terminal)
-        told = b""
-        with open(controlling, "rb", buffering=0) as screen:
-            try:
-                while part := screen.read(65536):
-                    told += part
-            except OSError:
-                pass  # the other end is closed
-        assert ran.returncode == 0
-        assert (b"sending" in told) is seen
-        assert "sending" not in ran.stdout
 
 
 def test_a_terminal_that_cannot_show_a_character_gets_its_code(folder: Path) -> None:

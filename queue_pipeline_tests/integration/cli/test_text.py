@@ -23,7 +23,7 @@ def test_figures_stand_in_a_table_that_no_pipe_cuts(cli: CommandLine) -> None:
     cli("install", name)
     cli("send", name, "--body", "{}", "--count", 1234)
     heading, _, *rows = cli("status").out.splitlines()
-    assert heading.startswith("queue ") and heading.endswith("   claimed   claims   abandoned")
+    assert heading.startswith("queue ") and heading.endswith("  claimed  claims  abandoned")
     assert [row.split()[0] for row in rows] == [name, "error", "orders"]
     assert rows[0].split()[1] == "1,234"
     assert rows[1].split()[4] == "-", "the error queue has no delayed messages to count"
@@ -31,7 +31,7 @@ def test_figures_stand_in_a_table_that_no_pipe_cuts(cli: CommandLine) -> None:
 
 def test_a_count_that_reached_its_limit_says_so(cli: CommandLine) -> None:
     cli("send", "orders", "--body", "{}", "--count", 3)
-    assert cli("peek", "orders", "error").out.splitlines()[2:] == ["orders         3", "error          0"]
+    assert cli("peek", "orders", "error").out.splitlines()[2:] == ["orders        3", "error         0"]
     assert cli("peek", "orders", "--max-records-to-peek", 3).out.splitlines()[2].split(maxsplit=1) == [
         "orders",
         "3 or more",

@@ -102,7 +102,7 @@ def test_status_without_a_terminal_is_a_table_again_and_again(folder: Path) -> N
     with watching(folder, "orders", name="status") as process:
         for _ in range(2):
             assert line(process).split() == [
-                "queue", "waiting", "in/s", "out/s", "oldest", "in", "work", "delayed", "failed", "failed", "attempts",
+                "queue", "waiting", "in/s", "out/s", "oldest", "in", "work", "failed", "delayed",
             ]  # fmt: skip
             line(process)
             assert line(process).split()[:2] == ["orders", "0"]

@@ -4,7 +4,6 @@ import dagster as dg
 import pytest
 
 from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.failed_message_jobs import FAILED_MESSAGE_NAMES
 from queue_pipeline.orchestration.resources import QueueTransportResource
 from queue_pipeline.transport import OutgoingMessage
 from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
@@ -111,7 +110,7 @@ def test_an_error_queue_of_two_pipelines_is_looked_through_once(backend, queues,
     assert execute(backend, instance, "retry_errors", declared, all=True)["stayed"] == 1
 
 
-@pytest.mark.parametrize("name", FAILED_MESSAGE_NAMES)
+@pytest.mark.parametrize("name", [*OPS, *OPS.values()])
 def test_no_pipeline_can_have_the_name_of_a_job_or_op(name):
     with pytest.raises(ConfigurationError, match=f"by the name '{name}' already"):
         build_definitions([pipelines.declare(name=name)], autostart=False)

@@ -10,9 +10,9 @@ from pyspark.sql import types as T
 
 from queue_pipeline.definitions import defs
 from queue_pipeline.orchestration.definitions import (
-    autostarts,
     build_definitions,
     find_pipelines,
+    is_on,
     project_code,
 )
 from queue_pipeline.orchestration.external_assets import event_specs, queue_specs
@@ -150,8 +150,8 @@ def test_sensors_and_schedules_run_from_the_start_only_where_that_is_asked_for(m
 
 def test_a_setting_that_is_neither_yes_nor_no_is_refused():
     with pytest.raises(ConfigurationError, match="QUEUE_PIPELINE_AUTOSTART is 'maybe'; give 1 or 0"):
-        autostarts({"QUEUE_PIPELINE_AUTOSTART": "maybe"})
-    assert autostarts({}) is False
+        is_on({"QUEUE_PIPELINE_AUTOSTART": "maybe"}, "QUEUE_PIPELINE_AUTOSTART", otherwise=False)
+    assert is_on({}, "QUEUE_PIPELINE_AUTOSTART", otherwise=False) is False
 
 
 def test_a_module_with_a_pipeline_is_all_that_a_new_pipeline_needs(monkeypatch, tmp_path):

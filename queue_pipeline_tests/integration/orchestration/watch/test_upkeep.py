@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as STATUS
 
-from queue_pipeline.orchestration.checks import ERRORS
+from queue_pipeline.orchestration.checks import ERRORS, CheckOutcome
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment
 from queue_pipeline.orchestration.watch.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
 from queue_pipeline.transport import OutgoingMessage, new_message
@@ -102,6 +102,20 @@ def test_checks_are_reported_when_they_change_and_every_hour(queues, keep):
         "oldest_message": True,
         "nothing_expired": True,
     }
+
+
+def test_a_check_is_reported_as_it_is_at_the_end_of_a_tick_and_not_as_it_was_at_its_beginning(queues, keep):
+    """A run that ends meanwhile has reported newer checks, which an older one must not replace."""
+    upkeep = keep(LOOK_SECONDS)
+    queues.send("error", new_message("x", headers={"NServiceBus.FailedQ": queues.resolve("orders").canonical}))
+    assert reported(upkeep)[ERRORS] is False
+
+
+def test_what_a_run_reported_is_corrected_when_it_is_no_longer_true(queues, instance, keep):
+    assert reported(keep(LOOK_SECONDS))[ERRORS] is True
+    by_a_run = CheckOutcome(ERRORS, False, "20 messages failed").evaluation(dg.AssetKey("orders"))
+    instance.report_runless_asset_event(by_a_run)
+    assert reported(keep(CHECK_SECONDS)) == {ERRORS: True}
 
 
 def test_a_tick_reports_checks_and_a_preview_does_not(backend, queues, instance, monkeypatch):

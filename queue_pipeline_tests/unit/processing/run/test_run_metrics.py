@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queue_pipeline.orchestration.glossary import RUN_REPORT, RUN_SUMS
 from queue_pipeline.orchestration.metadata import of_run, sentence
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.batch.sent_times import SLOWEST_KEPT
 from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.run_metrics import FAILED_KEPT, RunFigures, slowest
 from queue_pipeline.processing.spark.internals import parts
+from queue_pipeline_tests.unit.orchestration.test_metadata_page import keys
 
 
 def report(latencies=(), *, sent=0, failed=0, generation=1, expired=0, table_rows=0, name="c"):
@@ -103,7 +103,7 @@ def test_ties_keep_their_order():
 def test_the_metadata_of_a_run_has_a_number_for_each_plot_and_what_matters_comes_first():
     run = figures(report([1.0, 2.0], sent=2, failed=1))
     values = of_run(run, "queue-pipeline errors retry --all")
-    assert set(values) == set(RUN_REPORT)
+    assert set(values) == keys("Asset of a pipeline: since the report before")
     plots = sorted(name for name in values if isinstance(values[name], int | float))
     assert [name.partition("_p")[0] for name in plots] == [
         "handled_messages", "latency_max_s", "latency", "latency", "messages_in", "messages_out",
@@ -120,7 +120,10 @@ def test_the_metadata_of_a_run_has_a_number_for_each_plot_and_what_matters_comes
 def test_the_last_report_of_a_run_has_its_sums_too():
     whole = figures(report([1.0, 2.0], sent=2, failed=1), report([3.0], sent=1))
     values = of_run(figures(report([3.0], sent=1)), "", whole, "the queue is empty")
-    assert set(values) == {name for name in {*RUN_REPORT, *RUN_SUMS} if not name.startswith("spark_parts")}
+    known = keys("Asset of a pipeline: since the report before") | keys(
+        "Asset of a pipeline: the whole run, at its end"
+    )
+    assert set(values) == {name for name in known if not name.startswith("spark_parts")}
     assert (values["messages_in"], values["run_messages_in"], values["run_batches"]) == (1, 3, 2)
     assert values["run_ended_because"] == "the queue is empty"
     assert len(values["failed_messages"].records) == 1
