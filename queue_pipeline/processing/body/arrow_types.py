@@ -51,6 +51,11 @@ WRAPPERS = {
 }
 """Nodes that have the values of another node, by the key of that one."""
 
+SINGLE_VALUES = frozenset(
+    ("bool", "int", "float", "str", "bytes", "date", "time", "datetime", "timedelta", "uuid", "literal", "enum")
+)
+"""Nodes that validate to one value, decimals aside."""
+
 _WRAPPERS = WRAPPERS | {"function-before": "schema", "function-wrap": "schema"}
 _SINGLE_VALUES: dict[str, pa.DataType] = {
     "str": pa.string(),

@@ -17,12 +17,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from queue_pipeline.processing.body.arrow_types import WRAPPERS, Node, definitions_of
+from queue_pipeline.processing.body.arrow_types import SINGLE_VALUES, WRAPPERS, Node, definitions_of
 
 _INSIDE = WRAPPERS | dict.fromkeys(("nullable", "default", "model", "dataclass"), "schema")
-_SINGLE_VALUES = frozenset(
-    ("bool", "int", "float", "str", "bytes", "date", "time", "datetime", "timedelta", "uuid", "literal", "enum")
-)
 
 
 def _character(code: int) -> int:
@@ -91,7 +88,7 @@ class ExactDecimals:
         kind = node["type"]
         if kind in _INSIDE:
             return self._place(node[_INSIDE[kind]])
-        if kind in _SINGLE_VALUES:
+        if kind in SINGLE_VALUES:
             return _Place(decimal=False)
         match kind:
             case "decimal":
