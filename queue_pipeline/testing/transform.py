@@ -18,7 +18,7 @@ from queue_pipeline.processing.batch.sending import sending_of
 from queue_pipeline.processing.batch.transformer import SparkTransformer, Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.envelopes import Publication
-from queue_pipeline.processing.results.sorting import Failed, refused_among
+from queue_pipeline.processing.results.sorting import refused_among
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.session import start_session
 from queue_pipeline.processing.spark.settings import spark_config
@@ -26,6 +26,7 @@ from queue_pipeline.testing.given import Given, stored_rows
 from queue_pipeline.testing.result import RefusedMessage, SentMessage, TransformResult, plain_body, sent_messages
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.message_table import from_rows
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import check_columns
 from queue_pipeline.transport.publish import INTENT
@@ -84,9 +85,8 @@ def _batch(
 def _plain(
     pipeline: QueuePipeline, batch: ClaimedBatch, results: Transformed, headers_unreadable: list[RefusedMessage]
 ) -> TransformResult:
-    reasons = {failed.row_version: failed for failed in results.failures}
     columns = batch.messages.select(["row_version", "message_id", "body"])
-    failed = columns.filter(refused_among(pipeline.name, batch.messages, reasons)).to_pylist()
+    failed = columns.filter(refused_among(pipeline.name, batch.messages, results.failures)).to_pylist()
     sends: dict[str, list[SentMessage]] = {output.queue: [] for output in pipeline.output_queues}
     publications: dict[str, list[SentMessage]] = {event.name: [] for event in pipeline.publishes}
     replies: list[SentMessage] = []
@@ -102,9 +102,9 @@ def _plain(
     for group in results.tables:
         rows = (dict(zip(group.columns, row, strict=True)) for row in group.rows)
         tables.setdefault(group.table, []).extend(rows)
-    refused = [_refused(row, reasons[row["row_version"]]) for row in failed]
+    refused = [_refused(row, results.failures[row["row_version"]]) for row in failed]
     return TransformResult(sends, replies, publications, headers_unreadable + refused, tables, results.without_outcome)
 
 
-def _refused(row: Mapping[str, Any], reason: Failed) -> RefusedMessage:
-    return RefusedMessage(row["message_id"], reason.error_type, reason.error, plain_body(row["body"]), row["body"])
+def _refused(row: Mapping[str, Any], reason: Failure) -> RefusedMessage:
+    return RefusedMessage(row["message_id"], reason.error_type, reason.message, plain_body(row["body"]), row["body"])

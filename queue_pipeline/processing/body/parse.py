@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
@@ -31,6 +31,7 @@ from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline.processing.body.schema import BodySchema, Declaration, declare
 from queue_pipeline.processing.body.values import Change
 from queue_pipeline.processing.spark.internals.calls import spark_type
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.failed.stack_frames import Frame, frame_of, frames_of, trace_at
 
 UNREADABLE_BODY = "MessageBodyUnreadable"
@@ -45,21 +46,11 @@ _SHOWN_PROBLEMS, _SHOWN_PLACE, _SHOWN_VALUE, _SHOWN_TEXT = 5, 200, 60, 1_000
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Why a message has no payload."""
-
-    error_type: str
-    text: str
-    stack_trace: str = field(default="", compare=False)
-    """As .NET prints it: tools group failures by type and first frame."""
-
-
-@dataclass(frozen=True)
 class ParsedBodies:
-    """A payload for each body, null where its number has a problem."""
+    """A payload for each body, null where the body at that position has a problem."""
 
     payload: pa.Array[Any]
-    problems: dict[int, Problem]
+    problems: dict[int, Failure]
 
 
 class BodyParser:
@@ -87,7 +78,7 @@ class BodyParser:
 
     def parse(self, bodies: Array) -> ParsedBodies:
         """The payloads of a binary column, and the problems of those that have none."""
-        problems: dict[int, Problem] = {}
+        problems: dict[int, Failure] = {}
         arrays: list[pa.Array[Any]] = []
         start = 0
         for part in bodies.chunks if isinstance(bodies, pa.ChunkedArray) else [bodies]:
@@ -100,7 +91,7 @@ class BodyParser:
             start += len(part)
         return ParsedBodies(pa.concat_arrays(arrays) if arrays else pa.array([], self.payload_type), problems)
 
-    def _chunk(self, start: int, texts: list[bytes], problems: dict[int, Problem]) -> pa.Array[Any]:
+    def _chunk(self, start: int, texts: list[bytes], problems: dict[int, Failure]) -> pa.Array[Any]:
         rows, read = [], self._read
         for at, text in enumerate(texts, start):
             try:
@@ -115,14 +106,14 @@ class BodyParser:
         except Exception:
             return self._row_by_row(start, rows, problems)
 
-    def _row_by_row(self, start: int, rows: list[Any], problems: dict[int, Problem]) -> pa.Array[Any]:
+    def _row_by_row(self, start: int, rows: list[Any], problems: dict[int, Failure]) -> pa.Array[Any]:
         arrays = []
         for at, row in enumerate(rows, start):
             try:
                 arrays.append(array_of([row], self.payload_type))
             except Exception:
                 arrays.append(pa.array([None], self.payload_type))
-                problems[at] = _told(UNREADABLE_BODY, misfit(row, self.payload_type), [self._place])
+                problems[at] = _failure(UNREADABLE_BODY, misfit(row, self.payload_type), [self._place])
         return pa.concat_arrays(arrays)
 
 
@@ -169,7 +160,7 @@ def _json(body: bytes | None) -> bytes:
     return b"" if body is None else body.removeprefix(_BYTE_ORDER_MARK)
 
 
-def _problem(body: bytes, error: Exception, place: Frame) -> Problem:
+def _problem(body: bytes, error: Exception, place: Frame) -> Failure:
     is_refusal = isinstance(error, ValidationError)
     error_type = UNREADABLE_BODY if is_refusal else type(error).__name__
     try:
@@ -180,12 +171,12 @@ def _problem(body: bytes, error: Exception, place: Frame) -> Problem:
     except Exception as another:
         # An exception or a value of the model's own that cannot be written.
         text = f"it cannot be shown: {type(another).__name__}"
-    return _told(error_type, text, [place] if is_refusal else frames_of(error.__traceback__))
+    return _failure(error_type, text, [place] if is_refusal else frames_of(error.__traceback__))
 
 
-def _told(error_type: str, text: str, frames: Sequence[Frame]) -> Problem:
+def _failure(error_type: str, text: str, frames: Sequence[Frame]) -> Failure:
     short = _bounded(text, _SHOWN_TEXT)
-    return Problem(error_type, short, trace_at(error_type, short, frames))
+    return Failure(error_type, short, trace_at(error_type, short, frames))
 
 
 def _encoding_problem(body: bytes) -> str | None:

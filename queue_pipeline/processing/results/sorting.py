@@ -21,12 +21,13 @@ from queue_pipeline.processing.declaration.outcomes import ADDED, KEY, OUTCOME, 
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.results.bad_values import bad_values, in_milliseconds
 from queue_pipeline.processing.results.table_rows import OutcomeRows
+from queue_pipeline.transport.failed.error_message import Failure
 
 REFUSED = "MessageRefused"
 NO_REPLY_ADDRESS = "the message has no reply-to address, and the transform replies to it"
 NO_REASON = "the transform gave no reason"
-NO_OUTCOME = "NoOutcome"
-NO_OUTCOME_REASON = "the transform returned no send, reply, event, failure or table row for this message"
+NO_OUTCOME = Failure("NoOutcome", "the transform returned no send, reply, event, failure or table row for this message")
+"""Why a message without an outcome fails, for a pipeline that requires one."""
 ROW_VERSION = "row_version"
 
 _TEXT = pa.string()
@@ -48,31 +49,15 @@ FIELDS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """A message that the transform, or the schema of its body, refused."""
-
-    id: str
-    error_type: str
-    error: str
-    row_version: int
-    stack_trace: str = ""
-    """Where it was refused, as .NET prints it; empty for the transform, which is known elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
 class Sorted:
     """The outcomes of a batch. `sends` are tables of the same columns: the origin's, then FIELDS."""
 
     sends: Sequence[Table]
-    failures: Sequence[Failed]
+    failures: Mapping[int, Failure]
+    """Why messages failed, by row version; without a stack trace, as the transform refused them."""
     tables: Sequence[OutcomeRows] = ()
     row_versions: Array = ()
     """The messages that have an outcome, failures among them; each once, in order."""
-
-
-def no_outcome(row_version: int, id_: str = "") -> Failed:
-    """The failure of a message that has no outcome, for a pipeline that requires one."""
-    return Failed(id_, NO_OUTCOME, NO_OUTCOME_REASON, row_version)
 
 
 def with_origin(rows: Table) -> Table:
@@ -144,7 +129,7 @@ def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
     origin = rows.select(ORIGIN_FIELDS)
     sends: list[Table] = []
     found: list[tuple[Array, OutcomeRows]] = []
-    failures: dict[int, Failed] = {}
+    failures: dict[int, Failure] = {}
     has_outcome = np.zeros(rows.num_rows, bool)
     for position, name in enumerate(name for name in rows.column_names if name not in ORIGIN_FIELDS):
         outcome, own = rows[name].combine_chunks(), origin
@@ -164,7 +149,7 @@ def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
     tables = [replace(part, rows=_without(part.rows, of, failed)).summed() for of, part in found]
     return Sorted(
         [part for part in kept if part.num_rows],
-        tuple(failures.values()),
+        failures,
         [part for part in tables if part.rows.num_rows],
         _each_once(rows[ROW_VERSION].to_numpy()[has_outcome]),
     )
@@ -183,7 +168,7 @@ def in_order(rows: Table) -> Table:
 
 
 def _messages(
-    fields: Mapping[str, Any], origin: Table, position: int, failures: dict[int, Failed], typed: Collection[str]
+    fields: Mapping[str, Any], origin: Table, position: int, failures: dict[int, Failure], typed: Collection[str]
 ) -> Table:
     """Messages to send as a table; those that fail are noted and left out."""
     count = origin.num_rows
@@ -212,21 +197,21 @@ def _messages(
     if error.null_count == count:
         return part
     failing = pc.is_valid(error)
-    reasons = part.append_column("reason", error).filter(failing).select(["id", "error_type", "reason", ROW_VERSION])
+    reasons = part.append_column("reason", error).filter(failing).select(["error_type", "reason", ROW_VERSION])
     for row in reasons.to_pylist():
-        _note(failures, row["id"], row["error_type"] or REFUSED, row["reason"], row[ROW_VERSION])
+        _note(failures, row[ROW_VERSION], Failure(row["error_type"] or REFUSED, row["reason"]))
     return part.filter(pc.invert(failing))
 
 
-def _table_rows(fields: Mapping[str, Any], origin: Table, failures: dict[int, Failed]) -> OutcomeRows:
+def _table_rows(fields: Mapping[str, Any], origin: Table, failures: dict[int, Failure]) -> OutcomeRows:
     """Rows for a table; a message whose key is null fails, for no row of the table could be meant."""
     table = fields[TABLE][0].as_py()
     key, values, added = (_columns(fields.get(name)) for name in (KEY, VALUES, ADDED))
     for name, column in key.items():
         if column.null_count:
-            for row in origin.filter(column.is_null()).select(["id", ROW_VERSION]).to_pylist():
-                reason = f"table {table}: {name} is part of the key and is null; give every row a whole key"
-                _note(failures, row["id"], REFUSED, reason, row[ROW_VERSION])
+            reason = f"table {table}: {name} is part of the key and is null; give every row a whole key"
+            for row_version in origin[ROW_VERSION].filter(column.is_null()).to_pylist():
+                _note(failures, row_version, Failure(REFUSED, reason))
     return OutcomeRows(table, tuple(key), pa.table({**key, **values, **added}), tuple(added))
 
 
@@ -236,10 +221,9 @@ def _columns(struct: Any) -> dict[str, Any]:
     return {field.name: pc.struct_field(struct, [at]) for at, field in enumerate(struct.type)}
 
 
-def _note(failures: dict[int, Failed], id_: str, error_type: str, reason: str, row_version: int | None) -> None:
-    """The first reason counts. A result of no message has no row version; it is refused elsewhere."""
-    version = -1 if row_version is None else row_version
-    failures.setdefault(version, Failed(id_, error_type, reason, version))
+def _note(failures: dict[int, Failure], row_version: int | None, failure: Failure) -> None:
+    """The first failure counts. A result of no message has no row version; it is refused elsewhere."""
+    failures.setdefault(-1 if row_version is None else row_version, failure)
 
 
 def _without(rows: Table, row_versions: Array, failed: Any) -> Table:

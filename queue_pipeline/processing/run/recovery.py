@@ -75,7 +75,7 @@ class Recovery:
         self.judge = Judge(self._policy.alike_failures, self.processor.probe, known, lambda: self.limit.failures)
         """Who is to blame for failures."""
         self.environment = Environment(pipeline, transport)
-        self._isolation = Isolation(transport.claims, self.processor.answers, self.limit, spark)
+        self._isolation = Isolation(transport.claims, transformer.answers, self.limit, spark)
         self._delayed = DelayedRetries(pipeline, transport)
         self._unreliable = UnreliableBatches(
             self.processor, transport.failures, self.environment, self.judge, self.limit
@@ -108,8 +108,8 @@ class Recovery:
             return self._attempt_unreliable(claim)
         batch = None
         try:
-            batch = self.processor.read(claim, with_sample=self.judge.needs_sample)
-            if suspects := self.processor.came_back(batch):
+            batch = self.processor.backend.read(claim, with_sample=self.judge.needs_sample)
+            if suspects := self.processor.backend.came_back(batch):
                 # A message that failed before is suspect: the others need not fail with it.
                 return Attempted(again=self._transport.claims.separate(claim, suspects))
             report = self.processor.process(batch)
@@ -206,7 +206,7 @@ class Recovery:
             return Attempted((), (claim,), failure, step)
         try:
             is_here = batch is not None and batch.is_whole
-            messages = replace(batch, claim=claim) if batch and is_here else self.processor.read_whole(claim)
+            messages = replace(batch, claim=claim) if batch and is_here else self.processor.local.read(claim)
         except Exception as unread:
             if self.environment.causes(unread) or isinstance(unread, ClaimLostError):
                 raise
@@ -223,7 +223,7 @@ class Recovery:
     def _attempt_unreliable(self, claim: Claim) -> Attempted:
         """The claim ends first: from then on its messages are in this process only."""
         try:
-            batch = self.processor.read(claim)
+            batch = self.processor.local.read(claim)
         except Exception as error:
             if self.environment.causes(error) or isinstance(error, ClaimLostError):
                 raise

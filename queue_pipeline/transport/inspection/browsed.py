@@ -79,7 +79,7 @@ class BodiesWithPayload(Protocol):
 
     @property
     def problems(self) -> Mapping[int, Any]:
-        """By the position of the body; `text` says what is wrong with it."""
+        """By the position of the body; `message` says what is wrong with it."""
 
 
 class Parser(Protocol):
@@ -135,7 +135,9 @@ class Browsed(Sequence[BrowsedMessage]):
         if body is not None:
             parsed = body.parse(bodies)
             problems = columns["problem"].to_pylist()
-            texts = [parsed.problems[at].text if at in parsed.problems else known for at, known in enumerate(problems)]
+            texts = [
+                parsed.problems[at].message if at in parsed.problems else known for at, known in enumerate(problems)
+            ]
             columns |= {"problem": pa.array(texts, pa.string()), PAYLOAD: parsed.payload}
         for name in self.header_names() if headers is True else headers or ():
             # A program may have a header of the name of a column.
