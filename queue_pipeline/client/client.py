@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from queue_pipeline.client.callback_receiver import CallbackReceiver
 from queue_pipeline.client.pending import Ending, InFlight, PendingRequests
 from queue_pipeline.client.reply import Reply
-from queue_pipeline.client.request import Body, encoded, request_message
+from queue_pipeline.client.request import request_message
 from queue_pipeline.client.settings import CallbackSettings
-from queue_pipeline.transport.addresses.instances import instance_address
-from queue_pipeline.transport.addresses.queues import QueueTable
+from queue_pipeline.transport.addresses.queues import QueueTable, instance_address
 from queue_pipeline.transport.errors import (
     ClientClosedError,
     ConfigurationError,
@@ -25,6 +24,7 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
 )
 from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.bodies import Body, encoded
 from queue_pipeline.transport.messages.message import new_message
 from queue_pipeline.transport.transport import Queue, QueueTransport
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError, QueuePipelineError
-from queue_pipeline.transport.transport import Queue, QueueTransport
+from queue_pipeline.transport.transport import DEFAULT_MOVE_BATCH, Queue, QueueTransport
 
 LOOK_SECONDS = 0.5
 """Other processes store delayed messages too, so each table is looked at this often in any case."""
@@ -77,12 +76,12 @@ class DueMover:
         """Read only, unless something is due: on SQLite a writer keeps all others waiting."""
         moved = 0
         try:
-            table, delayed = watched.transport.resolve(watched.queue), watched.transport.delayed
-            due_in = delayed.next_due_seconds(table)
+            transport = watched.transport
+            due_in = transport.next_due_seconds(watched.queue)
             if due_in is not None and due_in <= 0:
-                moved = delayed.move_due(table, self._batch, once=True)
+                moved = transport.move_due(watched.queue, self._batch, once=True)
                 self.moved += moved
-                due_in = delayed.next_due_seconds(table)
+                due_in = transport.next_due_seconds(watched.queue)
         except QueueNotFoundError:
             self._succeeded(watched, RARE_LOOK_SECONDS)
         except DatabaseUnavailableError as error:

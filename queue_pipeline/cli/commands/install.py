@@ -10,8 +10,7 @@ import click
 from queue_pipeline.cli.output import write, write_json, write_table
 from queue_pipeline.cli.parameters import Text, queues_argument
 from queue_pipeline.cli.session import Session, pass_session, shared_options
-from queue_pipeline.transport.addresses.instances import instance_address
-from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable, instance_address
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS, dialect_of
 from queue_pipeline.transport.operations import install as ddl
 from queue_pipeline.transport.operations.install import InstallOptions

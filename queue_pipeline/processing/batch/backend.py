@@ -19,7 +19,7 @@ from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages.message import TransactionMode
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 
 BackendName: TypeAlias = Literal["local", "executors"]
 

@@ -17,7 +17,7 @@ from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.failed.stack_frames import frame_of
 from queue_pipeline.transport.messages.event import Event
 from queue_pipeline.transport.messages.message import TransactionMode
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:

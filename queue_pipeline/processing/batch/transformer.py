@@ -33,7 +33,7 @@ from queue_pipeline.processing.spark.input import Handover
 from queue_pipeline.processing.spark.internals.calls import collected
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 
 # A frame needs a row to have columns.
 _ANY_MESSAGE = pa.Table.from_pylist(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 
 _EXACT = pa.decimal128(38, 0)
 """What whole numbers are summed up as: 64 bits would overflow silently."""

@@ -18,7 +18,7 @@ from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import StagedLostError
 from queue_pipeline.transport.messages.message import new_row_ids
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
+from queue_pipeline.transport.send import Sender, Shipment, uuid_bytes
 
 STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")
 """Those of section `outbox.copy`; for ids see `uuid_bytes`."""
@@ -48,7 +48,8 @@ class Outbox:
 
         `task` must be new for every attempt: what an earlier one staged is never added to.
         """
-        shipments = self._sender.prepare_columns(ready)
+        sets = list(ready)
+        shipments = self._sender.prepare_columns(sets)
         if not shipments:
             return []
 
@@ -58,9 +59,13 @@ class Outbox:
             self._hold(transaction, claim)
 
         self._database.run(write)
-        return [_staged_group(task, number, shipment) for number, shipment in enumerate(shipments)]
+        filled = (one for one in sets if one.ids)
+        return [
+            StagedGroup(task, number, str(one.destination), one.delayed, len(one.ids))
+            for number, one in enumerate(filled)
+        ]
 
-    def _write(self, transaction: Transaction, claim: Claim, shipment: ReadyShipment, task: str, number: int) -> None:
+    def _write(self, transaction: Transaction, claim: Claim, shipment: Shipment, task: str, number: int) -> None:
         rows = self._sender.stored_rows(transaction, shipment)
         if not self._database.driver.copies:
             command = self._statement("outbox.stage", claim)
@@ -128,12 +133,6 @@ class Outbox:
         names = {"outbox": self._book.own(OUTBOX_TABLE), "claims": self._book.own(CLAIMS_TABLE)}
         command = self._database.dialect.statement(name, **names)
         return replace(command, queue=claim.queue if claim else None)
-
-
-def _staged_group(task: str, number: int, shipment: ReadyShipment) -> StagedGroup:
-    ready = shipment.messages
-    destination = ready.destination if isinstance(ready.destination, str) else str(ready.destination)
-    return StagedGroup(task, number, destination, ready.delayed, shipment.size)
 
 
 def _missing(claim: Claim, what: str) -> StagedLostError:

@@ -21,7 +21,7 @@ from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.layouts.refused_rows import is_refusal
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, ReceivedMessage, from_row
-from queue_pipeline.transport.send import Sender, Shipment
+from queue_pipeline.transport.send import Sender, shipment_of
 from queue_pipeline.transport.texts import Refusal, few_of_each, storable
 
 LONGEST_EXCEPTION_MESSAGE = 16_384
@@ -60,7 +60,7 @@ class Forwarder:
         that refuses a message fails the transaction: see `send_on`.
         """
         tables: dict[str, QueueTable | QueuePipelineError] = {}
-        shipments: dict[QueueTable, Shipment] = {}
+        copies: dict[QueueTable, list[OutgoingMessage]] = {}
         forwarded = 0
         for message in messages:
             destination = self.destination(own, message.headers) or own.canonical
@@ -72,9 +72,8 @@ class Forwarder:
                 self._fail(transaction, destination, message, table)
             else:
                 # Not through dispatch, which would take two messages of the same id for one.
-                shipment = shipments.setdefault(table, Shipment(table, None, []))
-                shipment.messages.append(OutgoingMessage(message.body, message.headers))
-        self._sender.write(transaction, list(shipments.values()))
+                copies.setdefault(table, []).append(OutgoingMessage(message.body, message.headers))
+        self._sender.write(transaction, [shipment_of(table, messages) for table, messages in copies.items()])
         return forwarded
 
     def send_on(self, own: QueueTable, keys: Sequence[Any], take: Take) -> int:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from queue_pipeline.processing.results.table_rows import OutcomeRows, together
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 
 LARGEST = 2**63 - 1
 
