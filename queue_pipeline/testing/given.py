@@ -21,19 +21,13 @@ def message(
     reply_to: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> OutgoingMessage:
-    """A message for `run_transform` or for a queue, with the headers that a sender writes; `headers` adds to them.
-
-    Text and bytes are sent unchanged; mappings, lists and pydantic models become JSON.
-    """
+    """A message for `run_transform` or for a queue, with the headers that a sender writes; `headers` adds to them."""
     own = {} if id is None else {wire.MESSAGE_ID: id}
     return new_message(encoded(body), message_type=message_type, reply_to=reply_to, headers={**own, **(headers or {})})
 
 
 def stored_rows(given: Iterable[Given]) -> list[tuple[str, int, str, bytes, None, None]]:
-    """Messages as the rows of a claim: id, row version, headers, body, and the two columns of version 1.
-
-    Their row ids depend on their position only, so that the ids of results stay the same from run to run.
-    """
+    """Messages as the rows of a claim; row ids depend on the position only, so that ids of results are stable."""
     rows = []
     for at, one in enumerate(given, 1):
         sent = one if isinstance(one, OutgoingMessage) else message(one)

@@ -1,7 +1,6 @@
-"""Runs a pipeline's transform on messages that a test writes down: all of a batch but the database.
+"""Runs a pipeline's transform on messages of a test, with the functions of production, but without a database.
 
-The same functions prepare, parse, compute, check and sort as in production; only the claim and its completion are left
-out. What a database alone knows is not checked: whether queues and tables exist, and who subscribed to an event.
+Whether queues and tables exist, and who subscribed to an event, is not checked.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ def run_transform(
 ) -> TransformResult:
     """What a pipeline makes of these messages, as one batch; raises what its transform raises.
 
-    A message is a mapping, a list, a pydantic model, text or bytes; `message(...)` gives it an id, a type, headers or
-    an address for replies. Without a session, the active one is used, or one is started as for a run.
+    A message is a body or `message(...)`. Without a session, the active one is used, or one is started as for a run.
     """
     batch, headers_unreadable = _batch(pipeline, messages, attempt)
     sending = sending_of(
@@ -69,7 +67,6 @@ def spark_session() -> SparkSession:
 def _batch(
     pipeline: QueuePipeline, messages: Iterable[Given], attempt: int
 ) -> tuple[ClaimedBatch, list[RefusedMessage]]:
-    """The messages as a claim's, and those among them whose headers cannot be read."""
     stored = from_rows(stored_rows(messages))
     readable, unreadable = prepare(stored)
     claim = Claim("test", pipeline.input_queue, "test", 1, stored.num_rows, 0, 1, failures=attempt - 1)

@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Watched:
-    """A queue whose delayed messages are moved, when to look at it next, and what is wrong with it."""
-
     transport: QueueTransport
     queue: Queue
     next_look: float = 0.0
@@ -34,10 +32,7 @@ class _Watched:
 
 
 class DueMover:
-    """Moves what is due in some queues; a loop calls `poll` and waits no longer than it says before the next call.
-
-    Any number of movers may work on the same queues, in any number of processes.
-    """
+    """Moves what is due in some queues when a loop calls `poll`; several movers may share the queues."""
 
     def __init__(
         self,
@@ -61,10 +56,9 @@ class DueMover:
         return next((watched.error for watched in self._watched if watched.error is not None), None)
 
     def poll(self) -> float:
-        """Look at the queues whose time has come, and move what is due; returns the seconds until the next look.
+        """Move what is due, at most one batch per queue; returns the seconds until the next look.
 
-        Of each queue one batch is moved at most, so that a backlog does not hold up the caller's loop. Errors of a
-        database are logged, and tried again less and less often.
+        Errors of a database are logged, and tried again less and less often.
         """
         for watched in self._watched:
             if self._clock() >= watched.next_look:

@@ -53,12 +53,10 @@ class TransportParts:
         subscriptions_table: str | None = None,
         nginn: NGinnSettings | None = None,
     ) -> None:
-        """Say where the queues are: a setting, a URL of SQLAlchemy's, or an engine of the caller's own.
+        """`schema` and `catalog` are defaults for addresses; `queue_schemas` and `queue_catalogs` override them.
 
-        `schema` and `catalog` are the defaults for addresses that name none, `queue_schemas` and `queue_catalogs`
-        override them for single tables; `endpoint` is the queue whose `.Delayed` table takes delayed sends;
-        `subscriptions_table` is the address of the table of subscriptions, the same for all who share events;
-        `nginn` are the settings of NGinn queues, by default those of the environment.
+        `endpoint` is the queue whose `.Delayed` table takes delayed sends. `subscriptions_table` is the address of the
+        table of subscriptions. `nginn` are the settings of NGinn queues, by default those of the environment.
         """
         self.database = Database(database)
         self.error_queue = error_queue

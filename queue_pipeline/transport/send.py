@@ -46,10 +46,7 @@ class Shipment:
 
 
 def shipment_of(table: QueueTable, messages: Sequence[OutgoingMessage], forward_to: str | None = None) -> Shipment:
-    """Messages for a table; `forward_to` is the destination of delayed ones.
-
-    They are encoded as they are asked for, while the database stores those before them.
-    """
+    """Messages for a table, encoded while the database stores them; `forward_to` is the destination of delayed ones."""
     delayed = forward_to is not None
     may_expire = delayed or any(message.time_to_be_received is not None for message in messages)
     extra = {wire.FORWARD_DESTINATION: forward_to} if forward_to is not None else None
@@ -79,7 +76,6 @@ class Sender:
     """Writes messages into queue tables, and delayed ones into a `.Delayed` table."""
 
     def __init__(self, database: Database, book: AddressBook, rows: Mapping[str, Rows]) -> None:
-        """`rows` are those of each layout, by its name."""
         self._database = database
         self._book = book
         self._rows = rows
@@ -98,9 +94,7 @@ class Sender:
     def dispatch(self, operations: Iterable[Operation], transaction: Transaction | None = None) -> int:
         """Send messages to several queues, all or none; returns how many rows were written.
 
-        In the caller's transaction, with which the caller may go on after an error, everything is checked before the
-        first row is written. Many messages in a transaction of their own are encoded while the database stores those
-        before them; an error undoes them all.
+        In the caller's transaction everything is checked before the first row is written, because the caller may go on.
         """
         return self._deliver(deduplicate(operations, functools.cache(self._book.resolve)), transaction)
 

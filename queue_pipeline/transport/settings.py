@@ -28,5 +28,4 @@ class TransportSettings:
     nginn: NGinnSettings = field(default_factory=NGinnSettings)
 
     def __repr__(self) -> str:
-        """The database without its secrets."""
         return f"TransportSettings({shown(self.database)})"

@@ -188,10 +188,7 @@ class QueueTransport(TransportParts):
             yield transaction.connection
 
     def enlist(self, connection: Connection) -> Connection:
-        """Check that queues can join the transaction of the caller's own connection, which the caller ends.
-
-        Methods that take a connection do the same.
-        """
+        """Check that queues can join a caller's connection; methods that take a connection do the same."""
         return self.database.enlist(connection).connection
 
     def _joined(self, connection: Connection | None) -> Transaction | None:
@@ -202,11 +199,9 @@ class QueueTransport(TransportParts):
         self.database.close()
 
     def __enter__(self) -> QueueTransport:
-        """Use as a context manager to close the connections at the end."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the idle connections."""
         self.close()
 
 

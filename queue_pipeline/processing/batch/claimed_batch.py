@@ -193,7 +193,7 @@ def _column(decoded: Sequence[Mapping[str, str | None]], name: str) -> Array:
 def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, dict[int, Failure]]:
     """The messages whose bodies fit the schema, with the column `payload`, and why others fail, by row version.
 
-    Control messages are neither: an endpoint calls no handler for them, so they are processed without the transform.
+    Control messages are left out: they are processed without the transform.
     """
     if parser is None:
         return messages, {}

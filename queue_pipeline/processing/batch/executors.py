@@ -49,10 +49,7 @@ _CONFIRMED = ("row_version", "headers", "body", "message_id")
 
 
 class Executors:
-    """Has Spark's executors compute claims: this process reads only messages that failed, or that ask for an answer.
-
-    Safe to use from several threads.
-    """
+    """The backend of a cluster: this process reads only messages that failed or need an answer. Thread-safe."""
 
     def __init__(self, pipeline: QueuePipeline, transport: QueueTransport, sessions: AttemptSessions) -> None:
         self._pipeline = pipeline
@@ -139,7 +136,6 @@ class Executors:
         ]
 
     def _write(self, claim: Claim, frame: DataFrame, messages: Messages) -> TaskReport:
-        """Have a frame staged, and gather what its tasks reported."""
         staging: Any = Staging(executor_settings(self._transport), claim, new_job(), messages)
         try:
             found = collected(frame.mapInArrow(staging, REPORTS))
@@ -151,10 +147,7 @@ class Executors:
     def _confirm(
         self, claim: Claim, failed: Sequence[int], started: datetime
     ) -> tuple[list[MessageColumns], Sequence[StagedGroup]]:
-        """Confirm the messages that did not fail: audit copies, one of each, are staged by the executors.
-
-        Without an audit queue there are only acknowledgements, which are made here.
-        """
+        """Confirm messages that did not fail. Executors stage audit copies; acknowledgements alone are made here."""
         transport, confirming = self._transport, confirming_of(self._pipeline, started)
         if confirming.audit_queue is None:
             retried = set(transport.claims.marked(claim, wire.RETRY_UNIQUE_MESSAGE_ID)) - set(failed)
@@ -174,7 +167,6 @@ def _confirmed(rows: Table, confirming: Confirming, failed: Sequence[int]) -> tu
 
 
 def _without_outcome(reports: Sequence[PartReport], staged: TaskReport) -> list[int]:
-    """The messages for which nothing came back."""
     expected = row_versions(part for report in reports for part in report.expected)
     without = np.setdiff1d(expected, row_versions(staged.rows), assume_unique=True)
     empty = np.intersect1d(row_versions(staged.empty), expected, assume_unique=True)
@@ -183,7 +175,6 @@ def _without_outcome(reports: Sequence[PartReport], staged: TaskReport) -> list[
 
 
 def _claimed(spark: SparkSession, reading: Reading) -> DataFrame:
-    """A claim as a frame, a part a task."""
     numbers: Any = spark.range(0, len(reading.parts), 1, len(reading.parts))
     frame: DataFrame = numbers.mapInArrow(reading, reading.schema)
     return frame

@@ -106,10 +106,7 @@ class BatchProcessor:
         return report_of(processed, NO_COPIES, clock)
 
     def _write(self, processed: Processed, copies: FailedCopies) -> None:
-        """Write all that came of a batch: by the mode before, with or without the end of its claim.
-
-        Results that executors staged become visible with the completion in every mode: the outbox has them until then.
-        """
+        """Write all that came of a batch. Staged results become visible with the completion in every mode."""
         messages = [*processed.results, *copies.ready, *processed.confirmations]
         sends_first = self._mode is TransactionMode.RECEIVE_ONLY and processed.backend == "local"
         if sends_first or self._mode is TransactionMode.UNRELIABLE:
@@ -125,7 +122,6 @@ class BatchProcessor:
         copies: FailedCopies = NO_COPIES,
         work: Callable[[Connection], None] | None = None,
     ) -> None:
-        """The one completion of every batch."""
         self._transport.claims.complete(
             Completion(
                 processed.claim,
@@ -141,7 +137,6 @@ class BatchProcessor:
 
 
 def _nothing_of(batch: ClaimedBatch) -> Processed:
-    """A batch of which nothing came."""
     return Processed(
         claim=batch.claim,
         backend="local",

@@ -119,7 +119,6 @@ class SparkTransformer:
             return False
 
     def _seen(self, frame: DataFrame, attempt: int) -> DataFrame:
-        """The frame as the transform sees it."""
         return messages_frame(frame, attempt, *(() if self._parser is None else (PAYLOAD,)))
 
     def _collect(self, returned: Returned, messages: Table, sending: Sending) -> Sorted:

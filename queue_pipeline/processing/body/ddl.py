@@ -39,8 +39,6 @@ def parse_ddl(text: str) -> T.StructType:
 
 
 class _Reader:
-    """A cursor over the words of a schema."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = self._split(text)

@@ -1,14 +1,10 @@
-"""Parsing the bodies of a batch: UTF-8 JSON in, a typed Arrow column and the problems of single messages out.
+"""Parses the bodies of a batch: UTF-8 JSON becomes a typed Arrow column; a bad body fails only its own message.
 
-pydantic validates each body, once. A problem is the message's own: whatever a body, a validator or a value does, the
-other bodies of the batch are not affected.
-
-- A byte order mark is skipped. Of a key that is there twice the last value counts, as in pydantic.
+- A byte order mark is skipped. The last value of a repeated key counts, as in pydantic.
 - A time without a zone is taken as UTC.
-- A value that pydantic accepts and Spark cannot hold fails its message: an integer of more than 64 bits, a decimal
-  beyond its digits (nothing is rounded), a moment that lies outside of the years 1 to 9999 in UTC, half a surrogate
-  pair.
-- A validator that raises something else than a validation error fails its message with that exception.
+- A value that pydantic accepts and Spark cannot hold fails its message: an integer of more than 64 bits, a decimal with
+  too many digits (nothing is rounded), a moment outside of the years 1 to 9999 in UTC, half a surrogate pair.
+- A validator that raises another error than a validation error fails its message with that error.
 """
 
 from __future__ import annotations
@@ -133,7 +129,6 @@ def _struct_parser(json_text: str) -> BodyParser:
 
 
 def _reader(declared: Declaration, change: Change | None) -> Callable[[bytes], Any]:
-    """From JSON to a row: validated, dumped and changed where a column needs it."""
     validate, serializer = declared.validator.validate_json, declared.serializer
     plain = None if serializer is None else plain_validator(declared.core)
 
@@ -190,7 +185,6 @@ def _encoding_problem(body: bytes) -> str | None:
 
 
 def _validation_problem(error: ValidationError) -> str:
-    """What pydantic found, with the places and the values."""
     found = error.errors(include_url=False, include_context=False)
     texts = []
     for one in found[:_SHOWN_PROBLEMS]:
@@ -203,13 +197,12 @@ def _validation_problem(error: ValidationError) -> str:
 
 
 def _shown(value: Any) -> str:
-    """The beginning of a value."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
     return _bounded(repr(value[: _SHOWN_VALUE + 1] if isinstance(value, str) else value), _SHOWN_VALUE)
 
 
 def _bounded(text: str, length: int) -> str:
-    """Text that every database can store, and not much of it."""
+    """A bounded text that every database can store."""
     short = text if len(text) <= length else text[:length] + "…"
     return short.encode(errors="backslashreplace").decode().replace("\0", "\\0")

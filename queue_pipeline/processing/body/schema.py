@@ -1,11 +1,11 @@
-"""What the bodies of a pipeline must be: Spark DDL, a `StructType` or a pydantic model, as one pydantic core schema.
+"""The schema of bodies as one pydantic core schema: from Spark DDL, a `StructType` or a pydantic model.
 
 A model validates as declared. Spark's types are strict:
 
-- A NOT NULL field must be there and not null; another one may be absent or null. Names are compared exactly.
+- A NOT NULL field must be present and not null; another one may be absent or null. Names are case-sensitive.
 - `string` takes text only, numbers take no text. Whole numbers must fit their width.
 - A decimal also takes text. It must fit its digits; decimal places beyond them must be zero.
-- `timestamp` takes ISO 8601 text, UTC where it names no zone, or a number of seconds since 1970.
+- `timestamp` takes ISO 8601 text, UTC if it names no zone, or a number of seconds since 1970.
 - `timestamp_ntz` takes ISO 8601 text without a zone, `date` text such as 2024-05-31, `binary` Base64 text.
 - Map keys are text. Fields that are not declared are ignored.
 """

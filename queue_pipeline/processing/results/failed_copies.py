@@ -62,9 +62,9 @@ def failed_copies(
     now: datetime,
     retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
 ) -> FailedCopies:
-    """The copies of messages, each with its own reason by row version; `retry` says which of them are tried again.
+    """The copies of messages, each with its own reason by row version; `retry` decides which are tried again.
 
-    They are columns and not operations: two messages may carry one id, and each of them has to arrive.
+    Columns, unlike operations, keep two messages with the same id.
     """
     errors, later = _CopyColumns(), _CopyColumns()
     failed: list[MessageFailure] = []
@@ -135,7 +135,6 @@ def _message_failure(row: Mapping[str, Any], reason: Failure) -> MessageFailure:
 
 
 def _message_data(row: Mapping[str, Any]) -> dict[str, str]:
-    """What NServiceBus reports about the message next to its exception."""
     data = {"Message ID": row["message_id"], "Transport message ID": row["id"]}
     return {"Message type": row["message_type"], **data} if row["message_type"] else data
 

@@ -34,10 +34,7 @@ from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 
 class OutcomeWriter(DataSourceArrowWriter):
-    """Writes rows of (origin, outcome), and completes their claim with them.
-
-    `write` runs in the executors, `commit` and `abort` in a process of their own beside Spark's driver.
-    """
+    """Writes rows of (origin, outcome) in the executors; `commit`, beside the driver, completes their claim."""
 
     def __init__(self, settings: ExecutorSettings, claim: Claim, job: str) -> None:
         self._settings = settings

@@ -1,7 +1,6 @@
-"""The results of a batch, sorted: related to their messages, checked, and separated into sends, failures and rows.
+"""Sorts the results of a batch: relates them to their messages, checks them, separates sends, failures and rows.
 
-Spark returns one row per message, or per group of them, with one struct column per outcome. Everything here works on
-whole columns.
+Spark returns one row per message or group, with one struct column per outcome. All work is on whole columns.
 """
 
 from __future__ import annotations
@@ -78,9 +77,7 @@ def broken_seal(rows: Table) -> str | None:
 
 
 def look_up_origin(rows: Table, messages: Table) -> Table | None:
-    """Rows of (row_version, outcomes) with the fields of their origin, looked up in the messages of the batch; None if
-    a result belongs to none of them.
-    """
+    """Add the fields of the origin to rows of (row_version, outcomes); None if a result belongs to no message."""
     numbers = pc.fill_null(rows[ROW_VERSION], -1).combine_chunks().to_numpy()
     known = messages[ROW_VERSION].to_numpy()
     if not np.array_equal(numbers, known):
@@ -122,8 +119,7 @@ def refused_among(pipeline: str, messages: Table, row_versions: Collection[int])
 def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
     """Separate sends, failures and table rows, in rows of an origin's fields and a column per outcome.
 
-    A message that fails is not half processed: nothing is sent or written for it. `typed` are the queues whose messages
-    have a declared type.
+    Nothing is sent or written for a message that fails. `typed` are the queues with a declared message type.
     """
     rows = in_order(rows)
     origin = rows.select(ORIGIN_FIELDS)
@@ -170,7 +166,6 @@ def in_order(rows: Table) -> Table:
 def _messages(
     fields: Mapping[str, Any], origin: Table, position: int, failures: dict[int, Failure], typed: Collection[str]
 ) -> Table:
-    """Messages to send as a table; those that fail are noted and left out."""
     count = origin.num_rows
     columns = {name: fields.get(name) for name in FIELDS}
     filled = {name: pa.nulls(count, FIELDS[name]) if value is None else value for name, value in columns.items()}
@@ -204,7 +199,7 @@ def _messages(
 
 
 def _table_rows(fields: Mapping[str, Any], origin: Table, failures: dict[int, Failure]) -> OutcomeRows:
-    """Rows for a table; a message whose key is null fails, for no row of the table could be meant."""
+    """Rows for a table; a message with a null in its key fails."""
     table = fields[TABLE][0].as_py()
     key, values, added = (_columns(fields.get(name)) for name in (KEY, VALUES, ADDED))
     for name, column in key.items():
@@ -241,7 +236,6 @@ def check_sends(
 
 
 def _check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
-    """Every result goes to a declared queue, or to the reply-to address of its message."""
     named = sends["destination"]
     if sends["event"].null_count < len(named) or pc.any(sends["reply"]).as_py():
         named = named.filter(pc.invert(pc.or_(sends["reply"], pc.is_valid(sends["event"]))))
@@ -254,7 +248,7 @@ def _check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
 
 
 def _check_events(pipeline: str, known: Collection[str], sends: Table) -> None:
-    """Every event is declared, with what is above its type: subscribers of that would miss it otherwise."""
+    """Every event must be declared, with its parent types: their subscribers would miss it otherwise."""
     unknown = sorted(set(pc.unique(sends["event"].drop_null()).to_pylist()) - set(known))
     if unknown:
         raise TransformError(

@@ -40,7 +40,7 @@ class OutcomeRows:
         return replace(self, rows=ordered.rename_columns([names[int(name[1:])] for name in (*keys, *added)]))
 
     def _exact(self, name: str) -> Any:
-        """Numbers of a type whose sum does not overflow: Arrow would wrap around silently."""
+        """Cast numbers to a type whose sum does not overflow silently."""
         column = self.rows[name]
         kind = column.type
         if pa.types.is_integer(kind):

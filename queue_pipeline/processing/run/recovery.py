@@ -46,10 +46,10 @@ logger = logging.getLogger(__name__)
 
 
 class Recovery:
-    """Tries batches of one pipeline; safe to use from several threads.
+    """Tries batches of one pipeline; thread-safe.
 
-    Failures are counted in the database, on the claim: a message stands alone in its claim before anything but the
-    halving of its batch is decided, so that the claim's count is the message's own.
+    Failures are counted in the database, on the claim. Batches are halved until a message is alone in its claim, so
+    that the count is the message's own.
     """
 
     def __init__(
@@ -61,9 +61,7 @@ class Recovery:
         proof: str | None = None,
         spark: RunSpark | None = None,
     ) -> None:
-        """With `executors`, the option `route` chooses the backend. `proof` stands for the code and Spark of the run;
-        `spark` is what `transformer` computes with, if it can be another one for batches that are tried alone.
-        """
+        """`proof` names the code and Spark of the run; `spark` can give isolated batches a Spark of their own."""
         self._pipeline = pipeline
         self._policy = pipeline.retries
         self._transport = transport
@@ -123,9 +121,7 @@ class Recovery:
         return Attempted([report], self.judge.processed(report, batch))
 
     def hung(self, claim: Claim) -> Attempted:
-        """Note a batch whose attempt did not return: first it is isolated, because Spark itself may hang; then each
-        time is a failure. Nothing is computed or decided here, because that may hang too: the next run decides.
-        """
+        """Note a batch whose attempt did not return: it is isolated first, then counted. The next run decides."""
         error = BatchTimeoutError(
             f"{claim.messages:,} message(s) of {claim.queue}: the attempt did not return, though Spark was interrupted "
             f"after batch_seconds ({self._pipeline.batch_seconds:g} s); see what the transform waits for"
@@ -185,7 +181,6 @@ class Recovery:
         return replace(handled, again=(*handled.again, *self.judge.offer())) if is_first else handled
 
     def _check(self, judgement: Judgement, claim: Claim, error: Exception) -> None:
-        """End the run if no message is to blame."""
         if judgement.verdict is Verdict.ENVIRONMENT:
             cause, longest = shortened(in_a_line(describe(error)), LONGEST_CAUSE), self._policy.backoff.longest
             raise EverythingFailsError(

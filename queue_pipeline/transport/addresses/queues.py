@@ -57,7 +57,6 @@ class QueueTable:
     """The shape of the table, which is the folder of its statements under sql/<dialect>/."""
 
     def __str__(self) -> str:
-        """The canonical address, which is what people and peers call the queue."""
         return self.canonical
 
 

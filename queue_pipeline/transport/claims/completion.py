@@ -112,8 +112,6 @@ class Completer:
         return all(status.claim_id != claim.claim_id for status in claims)
 
     def _follow_up(self, claim: Claim, refusal: RefusedCompletionError) -> None:
-        """End a claim without results, as its layout says."""
-
         def end(transaction: Transaction) -> None:
             self._store.pass_fence(transaction, claim)
             refusal.follow_up(transaction)

@@ -1,7 +1,6 @@
-"""The outbox: results that lie ready beside a claim, staged by many processes, until one transaction completes it.
+"""The outbox: results staged by many processes beside a claim, until one transaction completes it.
 
-Nothing in it counts for anything until then: to stage results a process must still hold the claim, and the completion
-takes exactly the groups that were reported to it, row for row, and drops the rest.
+Only the holder of the claim can stage. The completion moves exactly the groups that were reported, and drops the rest.
 """
 
 from __future__ import annotations
@@ -44,10 +43,7 @@ class Outbox:
         self._sender = sender
 
     def stage(self, claim: Claim, task: str, ready: Iterable[MessageColumns]) -> list[StagedGroup]:
-        """Lay messages ready under the name of a task, all or none, if the claim is still its holder's.
-
-        `task` must be new for every attempt: what an earlier one staged is never added to.
-        """
+        """Stage messages under the name of a task, all or none. Each attempt needs a new name."""
         sets = list(ready)
         shipments = self._sender.prepare_columns(sets)
         if not shipments:
@@ -125,7 +121,7 @@ class Outbox:
         transaction.execute(self._statement("outbox.clear", claim), claim_id=claim.claim_id)
 
     def _hold(self, transaction: Transaction, claim: Claim) -> None:
-        """Make sure, last of all, that the claim is not completed before what was staged can be seen and dropped."""
+        """Check, as the last step, that the claim is still held, so that it is completed after this transaction."""
         if not transaction.rows(self._statement("claims.hold", claim), **claim.fence):
             raise lost(claim)
 

@@ -22,10 +22,7 @@ Name = Annotated[str, Field(min_length=1)]
 
 @dataclass(frozen=True, slots=True)
 class FailedMessage:
-    """A message in an error queue, without its body.
-
-    `problem` says why its headers cannot be read: then there are none, and `raw_headers` is what is stored.
-    """
+    """A message in an error queue, without its body; `problem` says why its headers cannot be read."""
 
     id: str
     row_version: int
@@ -51,10 +48,10 @@ class Group(NamedTuple):
 
 
 class Selection(BaseModel):
-    """Which failed messages are meant: those that meet all that is given; of several ids one has to fit.
+    """Which failed messages are chosen: those that match all that is given, and one of the ids.
 
-    An id is a message's or its row's. A message type is the header as it stands, its first entry, or the .NET name
-    before the comma; an exception is a type, with or without what stands before its last dot.
+    An id is a message's or its row's. A message type is the whole header, its first entry, or the name before the
+    comma; an exception is a type, with or without its namespace.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,7 +63,6 @@ class Selection(BaseModel):
     everything: bool = False
 
     def __init__(self, **values: Any) -> None:
-        """Check what was chosen; an error names what can be."""
         try:
             super().__init__(**values)
         except ValidationError as error:

@@ -84,7 +84,6 @@ class RefusedError(QueuePipelineError):
     """A queue does not take messages, for a reason that has nothing to do with other queues."""
 
     def __init__(self, table: QueueTable, error: QueuePipelineError) -> None:
-        """Remember the queue."""
         self.table = table
         super().__init__(str(error))
 

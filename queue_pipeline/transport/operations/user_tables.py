@@ -37,8 +37,7 @@ class UserTables:
     def write(self, connection: Connection, rows: TableRows) -> int:
         """Write rows in the transaction of a connection; returns how many were given.
 
-        A merge takes rows in the order of their keys, so that transactions which meet wait for each other instead of
-        locking each other out; rows with the same key count one after the other.
+        A merge takes rows in the order of their keys, so that concurrent transactions do not deadlock.
         """
         check_rows(rows)
         transaction, dialect = self._database.enlist(connection), self._database.dialect

@@ -54,10 +54,10 @@ class Forwarder:
             return destination
 
     def forward_all(self, transaction: Transaction, own: QueueTable, messages: Iterable[ReceivedMessage]) -> int:
-        """Send on messages that are not for this queue, in their order; returns how many.
+        """Forward messages that are for other queues, in their order; returns how many.
 
-        A destination that does not exist sends a message to the error queue, where FailedQ is that destination. One
-        that refuses a message fails the transaction: see `send_on`.
+        If a destination does not exist, its messages go to the error queue; one that refuses fails the transaction, see
+        `send_on`.
         """
         tables: dict[str, QueueTable | QueuePipelineError] = {}
         copies: dict[QueueTable, list[OutgoingMessage]] = {}
@@ -77,10 +77,7 @@ class Forwarder:
         return forwarded
 
     def send_on(self, own: QueueTable, keys: Sequence[Any], take: Take) -> int:
-        """Send on messages in transactions of their own, after a destination refused one of them; returns how many.
-
-        A message that is refused when it is alone goes to the error queue, with the refusal as its reason.
-        """
+        """Forward messages one transaction each, after a refusal; a message refused alone goes to the error queue."""
         refused: list[Refusal] = []
         try:
             return self._send_on(own, keys, take, refused)
@@ -131,7 +128,6 @@ class Forwarder:
         transaction.execute(command, claim_id=claim.claim_id, row_version=row_version)
 
     def _find(self, transaction: Transaction, destination: str) -> QueueTable | QueuePipelineError:
-        """The table of a destination, or what is wrong with it."""
         try:
             table = self._book.resolve(destination)
         except AddressError as error:
