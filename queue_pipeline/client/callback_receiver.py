@@ -163,7 +163,6 @@ class CallbackReceiver:
             self._transport.dispatch([operation])
 
     def _aside(self, messages: Sequence[ReceivedMessage]) -> list[Operation]:
-        """Log replies without a waiting request; returns what is to be sent to the error queue for them."""
         operations = []
         for message in messages:
             asked = message.headers.get(wire.CORRELATION_ID)
@@ -176,7 +175,6 @@ class CallbackReceiver:
         return operations
 
     def _tell(self, trouble: str) -> None:
-        """Say what is wrong, once for as long as it stays the same."""
         if trouble != self._trouble:
             self._trouble = trouble
             logger.warning("%s", trouble)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from queue_pipeline.client.callback_receiver import CallbackReceiver
 from queue_pipeline.client.pending import Ending, InFlight, PendingRequests
 from queue_pipeline.client.reply import Reply
-from queue_pipeline.client.request import Body, encoded, request_message
+from queue_pipeline.client.request import request_message
 from queue_pipeline.client.settings import CallbackSettings
-from queue_pipeline.transport.addresses.instances import instance_address
-from queue_pipeline.transport.addresses.queues import QueueTable
+from queue_pipeline.transport.addresses.queues import QueueTable, instance_address
 from queue_pipeline.transport.errors import (
     ClientClosedError,
     ConfigurationError,
@@ -25,6 +24,7 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
 )
 from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.bodies import Body, encoded
 from queue_pipeline.transport.messages.message import new_message
 from queue_pipeline.transport.transport import Queue, QueueTransport
 
@@ -39,11 +39,10 @@ logger = logging.getLogger(__name__)
 
 
 class QueueClient:
-    """One process that asks: requests go out with the address of its own callback queue, and replies come back there.
+    """Sends requests with the address of its callback queue, `<endpoint>.<discriminator>`, and receives replies.
 
-    The callback queue is that of one instance of an endpoint, `<endpoint>.<discriminator>`, consumed by one thread
-    from the first request until `close`. Safe to share between threads; not with a forked process, which needs a
-    client, and a discriminator, of its own.
+    One thread consumes that queue from the first request until `close`. Threads may share a client; a forked process
+    needs its own, with another discriminator.
     """
 
     def __init__(
@@ -55,10 +54,9 @@ class QueueClient:
         settings: CallbackSettings | None = None,
         create: bool = False,
     ) -> None:
-        """Say where the queues are and who asks; the discriminator is this machine's name unless one is given.
+        """The discriminator is this machine's name by default.
 
-        With `create`, the callback queue and the error queue are created if they are missing, which takes an account
-        that may create tables: for development, and wherever that is one's own database.
+        `create` creates the callback queue and the error queue if they are missing, for development.
         """
         self._owns_transport = not isinstance(transport, QueueTransport)
         self.transport = transport if isinstance(transport, QueueTransport) else QueueTransport(transport)
@@ -116,10 +114,7 @@ class QueueClient:
         headers: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> Future[Reply]:
-        """Ask without waiting: the request is sent when this returns, and the future gets its reply or its error.
-
-        Callbacks of the future run in the thread that takes the replies, so they should be short.
-        """
+        """Send a request and return at once; callbacks of the future run in the thread that takes the replies."""
         return self._ask(queue, body, timeout, message_type, headers, content_type)[1]
 
     def send(
@@ -155,7 +150,6 @@ class QueueClient:
             self.transport.close()
 
     def __enter__(self) -> QueueClient:
-        """Use as a context manager: opened at the beginning, closed at the end."""
         try:
             return self.open()
         except BaseException:
@@ -163,7 +157,6 @@ class QueueClient:
             raise
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
         self.close()
 
     @property

@@ -52,7 +52,6 @@ class PendingRequests:
         self._ended: OrderedDict[str, Ending] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many wait."""
         return len(self._waiting)
 
     def add(self, message_id: str, queue: str, seconds: float) -> Future[Reply]:
@@ -122,7 +121,6 @@ class PendingRequests:
             return self._ended.get(message_id or "")
 
     def _first(self) -> tuple[float, str] | None:
-        """When the next request times out, and which it is."""
         with self._lock:
             while self._deadlines and self._deadlines[0][1] not in self._waiting:
                 heapq.heappop(self._deadlines)

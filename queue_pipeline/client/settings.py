@@ -12,11 +12,7 @@ Unmatched = Literal["error", "discard"]
 
 
 class CallbackSettings(BaseModel):
-    """When a client looks into its callback queue, and what becomes of replies without a waiting request.
-
-    Right after a request it looks every `first_delay` seconds; each look that finds nothing doubles the pause, up to
-    `peek_delay`.
-    """
+    """When a client looks into its callback queue, and what happens to replies that nobody waits for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,7 +27,6 @@ class CallbackSettings(BaseModel):
     unmatched: Unmatched = Field(default="error", description="what becomes of replies to no request in flight")
 
     def __init__(self, **values: Any) -> None:
-        """Check what was given; an error names the field and what is allowed."""
         try:
             super().__init__(**values)
         except ValidationError as error:

@@ -130,8 +130,8 @@ def move_until_quiet(
         for transport, queue in queues:
             table = transport.resolve(queue)
             try:
-                total += transport.delayed.move_due(table)
-                seconds = transport.delayed.next_due_seconds(table)
+                total += transport.move_due(table)
+                seconds = transport.next_due_seconds(table)
             except QueueNotFoundError:
                 continue
             due += [] if seconds is None else [seconds]

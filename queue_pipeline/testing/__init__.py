@@ -1,7 +1,6 @@
 """For tests of pipelines and clients: a transform on plain messages, and real queues in a temporary file.
 
-pytest loads its fixtures, `queue_spark` and `queue_transport`, by itself; see `queue_pipeline.testing.plugin`. Nothing
-is imported before it is used, so that the tests of other projects start as fast as without it.
+Names are imported on first use, and so are the pytest fixtures of `queue_pipeline.testing.plugin`.
 """
 
 from __future__ import annotations
@@ -42,5 +41,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
     return list(__all__)

@@ -1,7 +1,6 @@
-"""Runs a pipeline's transform on messages that a test writes down: all of a batch but the database.
+"""Runs a pipeline's transform on messages of a test, with the functions of production, but without a database.
 
-The same functions prepare, parse, compute, check and sort as in production; only the claim and its completion are left
-out. What a database alone knows is not checked: whether queues and tables exist, and who subscribed to an event.
+Whether queues and tables exist, and who subscribed to an event, is not checked.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from queue_pipeline.processing.batch.sending import sending_of
 from queue_pipeline.processing.batch.transformer import SparkTransformer, Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.envelopes import Publication
-from queue_pipeline.processing.results.sorting import Failed, refused_among
+from queue_pipeline.processing.results.sorting import refused_among
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.session import start_session
 from queue_pipeline.processing.spark.settings import spark_config
@@ -26,6 +25,7 @@ from queue_pipeline.testing.given import Given, stored_rows
 from queue_pipeline.testing.result import RefusedMessage, SentMessage, TransformResult, plain_body, sent_messages
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.message_table import from_rows
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import check_columns
 from queue_pipeline.transport.publish import INTENT
@@ -42,8 +42,7 @@ def run_transform(
 ) -> TransformResult:
     """What a pipeline makes of these messages, as one batch; raises what its transform raises.
 
-    A message is a mapping, a list, a pydantic model, text or bytes; `message(...)` gives it an id, a type, headers or
-    an address for replies. Without a session, the active one is used, or one is started as for a run.
+    A message is a body or `message(...)`. Without a session, the active one is used, or one is started as for a run.
     """
     batch, headers_unreadable = _batch(pipeline, messages, attempt)
     sending = sending_of(
@@ -68,7 +67,6 @@ def spark_session() -> SparkSession:
 def _batch(
     pipeline: QueuePipeline, messages: Iterable[Given], attempt: int
 ) -> tuple[ClaimedBatch, list[RefusedMessage]]:
-    """The messages as a claim's, and those among them whose headers cannot be read."""
     stored = from_rows(stored_rows(messages))
     readable, unreadable = prepare(stored)
     claim = Claim("test", pipeline.input_queue, "test", 1, stored.num_rows, 0, 1, failures=attempt - 1)
@@ -84,9 +82,8 @@ def _batch(
 def _plain(
     pipeline: QueuePipeline, batch: ClaimedBatch, results: Transformed, headers_unreadable: list[RefusedMessage]
 ) -> TransformResult:
-    reasons = {failed.row_version: failed for failed in results.failures}
     columns = batch.messages.select(["row_version", "message_id", "body"])
-    failed = columns.filter(refused_among(pipeline.name, batch.messages, reasons)).to_pylist()
+    failed = columns.filter(refused_among(pipeline.name, batch.messages, results.failures)).to_pylist()
     sends: dict[str, list[SentMessage]] = {output.queue: [] for output in pipeline.output_queues}
     publications: dict[str, list[SentMessage]] = {event.name: [] for event in pipeline.publishes}
     replies: list[SentMessage] = []
@@ -102,9 +99,9 @@ def _plain(
     for group in results.tables:
         rows = (dict(zip(group.columns, row, strict=True)) for row in group.rows)
         tables.setdefault(group.table, []).extend(rows)
-    refused = [_refused(row, reasons[row["row_version"]]) for row in failed]
+    refused = [_refused(row, results.failures[row["row_version"]]) for row in failed]
     return TransformResult(sends, replies, publications, headers_unreadable + refused, tables, results.without_outcome)
 
 
-def _refused(row: Mapping[str, Any], reason: Failed) -> RefusedMessage:
-    return RefusedMessage(row["message_id"], reason.error_type, reason.error, plain_body(row["body"]), row["body"])
+def _refused(row: Mapping[str, Any], reason: Failure) -> RefusedMessage:
+    return RefusedMessage(row["message_id"], reason.error_type, reason.message, plain_body(row["body"]), row["body"])

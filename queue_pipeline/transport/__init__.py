@@ -17,7 +17,7 @@ from queue_pipeline.transport.messages.message import (
 )
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.operations.install import InstallOptions
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 from queue_pipeline.transport.transport import QueueTransport
 
 __all__ = [

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError, QueuePipelineError
-from queue_pipeline.transport.transport import Queue, QueueTransport
+from queue_pipeline.transport.transport import DEFAULT_MOVE_BATCH, Queue, QueueTransport
 
 LOOK_SECONDS = 0.5
 """Other processes store delayed messages too, so each table is looked at this often in any case."""
@@ -25,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Watched:
-    """A queue whose delayed messages are moved, when to look at it next, and what is wrong with it."""
-
     transport: QueueTransport
     queue: Queue
     next_look: float = 0.0
@@ -35,10 +32,7 @@ class _Watched:
 
 
 class DueMover:
-    """Moves what is due in some queues; a loop calls `poll` and waits no longer than it says before the next call.
-
-    Any number of movers may work on the same queues, in any number of processes.
-    """
+    """Moves what is due in some queues when a loop calls `poll`; several movers may share the queues."""
 
     def __init__(
         self,
@@ -62,10 +56,9 @@ class DueMover:
         return next((watched.error for watched in self._watched if watched.error is not None), None)
 
     def poll(self) -> float:
-        """Look at the queues whose time has come, and move what is due; returns the seconds until the next look.
+        """Move what is due, at most one batch per queue; returns the seconds until the next look.
 
-        Of each queue one batch is moved at most, so that a backlog does not hold up the caller's loop. Errors of a
-        database are logged, and tried again less and less often.
+        Errors of a database are logged, and tried again less and less often.
         """
         for watched in self._watched:
             if self._clock() >= watched.next_look:
@@ -77,12 +70,12 @@ class DueMover:
         """Read only, unless something is due: on SQLite a writer keeps all others waiting."""
         moved = 0
         try:
-            table, delayed = watched.transport.resolve(watched.queue), watched.transport.delayed
-            due_in = delayed.next_due_seconds(table)
+            transport = watched.transport
+            due_in = transport.next_due_seconds(watched.queue)
             if due_in is not None and due_in <= 0:
-                moved = delayed.move_due(table, self._batch, once=True)
+                moved = transport.move_due(watched.queue, self._batch, once=True)
                 self.moved += moved
-                due_in = delayed.next_due_seconds(table)
+                due_in = transport.next_due_seconds(watched.queue)
         except QueueNotFoundError:
             self._succeeded(watched, RARE_LOOK_SECONDS)
         except DatabaseUnavailableError as error:

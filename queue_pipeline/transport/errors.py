@@ -41,7 +41,6 @@ class QueueNotFoundError(QueuePipelineError):
     exit_code = 3
 
     def __init__(self, queue: str, hint: str = "", belongs_to: str | None = None) -> None:
-        """Name the missing table, what the database said, and the queue to install if it is another one."""
         self.queue = queue
         step = f"create it with: queue-pipeline install {shlex.quote(belongs_to or queue)}"
         super().__init__(f"queue {queue} does not exist; {step}{f' ({hint})' if hint else ''}")
@@ -97,7 +96,6 @@ class RequestTimeoutError(QueuePipelineError, TimeoutError):
     exit_code = 7
 
     def __init__(self, queue: str, message_id: str, callback_queue: str, seconds: float) -> None:
-        """Name the queue that was asked, the request, and where its reply would arrive."""
         self.queue, self.message_id, self.callback_queue = queue, message_id, callback_queue
         super().__init__(
             f"no reply to request {message_id} to {queue} arrived in {callback_queue} within {seconds:g} s; look "

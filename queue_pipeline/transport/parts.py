@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from queue_pipeline.transport.addresses.queues import NSERVICEBUS, AddressBook
@@ -15,7 +16,6 @@ from queue_pipeline.transport.claims.failure_counts import FailureCounts
 from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import absolute
-from queue_pipeline.transport.delayed import DelayedMessages
 from queue_pipeline.transport.failed.failed_messages import FailedMessages
 from queue_pipeline.transport.inspection.browse import Browser
 from queue_pipeline.transport.layouts.layout import Layouts
@@ -53,71 +53,56 @@ class TransportParts:
         subscriptions_table: str | None = None,
         nginn: NGinnSettings | None = None,
     ) -> None:
-        """Say where the queues are: a setting, a URL of SQLAlchemy's, or an engine of the caller's own.
+        """`schema` and `catalog` are defaults for addresses; `queue_schemas` and `queue_catalogs` override them.
 
-        `schema` and `catalog` are the defaults for addresses that name none, `queue_schemas` and `queue_catalogs`
-        override them for single tables; `endpoint` is the queue whose `.Delayed` table takes delayed sends;
-        `subscriptions_table` is the address of the table of subscriptions, the same for all who share events;
-        `nginn` are the settings of NGinn queues, by default those of the environment.
+        `endpoint` is the queue whose `.Delayed` table takes delayed sends. `subscriptions_table` is the address of the
+        table of subscriptions. `nginn` are the settings of NGinn queues, by default those of the environment.
         """
         self.database = Database(database)
         self.error_queue = error_queue
-        self._schema = schema
-        self._catalog = catalog
-        self._queue_schemas = dict(queue_schemas or {})
-        self._queue_catalogs = dict(queue_catalogs or {})
-        self._endpoint = endpoint
-        self._subscriptions_table = subscriptions_table
-        self._nginn = nginn or default_nginn_settings()
+        self._settings = TransportSettings(
+            self.database.url,
+            schema,
+            catalog,
+            dict(queue_schemas or {}),
+            dict(queue_catalogs or {}),
+            error_queue,
+            endpoint,
+            subscriptions_table,
+            nginn or default_nginn_settings(),
+        )
 
     @classmethod
     def of(cls, settings: TransportSettings) -> Self:
         """The transport that another process described."""
-        return cls(
-            settings.database,
-            schema=settings.schema,
-            catalog=settings.catalog,
-            queue_schemas=settings.queue_schemas,
-            queue_catalogs=settings.queue_catalogs,
-            error_queue=settings.error_queue,
-            endpoint=settings.endpoint,
-            nginn=settings.nginn,
-            subscriptions_table=settings.subscriptions_table,
-        )
+        return cls(**vars(settings))
 
     @property
     def settings(self) -> TransportSettings | None:
         """What another process needs to make the same transport; None for an engine of the caller's own."""
         if not self.database.is_own:
             return None
-        return TransportSettings(
-            absolute(self.database.url),
-            self._schema,
-            self._catalog,
-            self._queue_schemas,
-            self._queue_catalogs,
-            self.error_queue,
-            self._endpoint,
-            self._nginn,
-            self._subscriptions_table,
-        )
+        return replace(self._settings, database=absolute(self.database.url))
 
     @functools.cached_property
     def book(self) -> AddressBook:
         """Resolves addresses under this transport's defaults."""
+        settings = self._settings
         return AddressBook(
             self.database.dialect,
-            self._schema,
-            self._catalog or self.database.catalog,
-            self._queue_schemas,
-            self._queue_catalogs,
-            self._nginn,
-            self._subscriptions_table,
+            settings.schema,
+            settings.catalog or self.database.catalog,
+            settings.queue_schemas,
+            settings.queue_catalogs,
+            settings.nginn,
+            settings.subscriptions_table,
         )
 
     @functools.cached_property
     def _rows(self) -> tuple[NServiceBusRows, NGinnRows]:
-        return NServiceBusRows(self.database, self.book, self._endpoint), NGinnRows(self.database.dialect, self._nginn)
+        settings = self._settings
+        nginn_rows = NGinnRows(self.database.dialect, settings.nginn)
+        return NServiceBusRows(self.database, self.book, settings.endpoint), nginn_rows
 
     @functools.cached_property
     def sender(self) -> Sender:
@@ -160,11 +145,6 @@ class TransportParts:
     def claim_reader(self) -> ClaimReader:
         """Reads claims as Arrow record batches."""
         return ClaimReader(self.database, ClaimTable(self.database, self.book), self.layouts)
-
-    @functools.cached_property
-    def delayed(self) -> DelayedMessages:
-        """Moves due messages."""
-        return DelayedMessages(self.layouts)
 
     @functools.cached_property
     def failed(self) -> FailedMessages:

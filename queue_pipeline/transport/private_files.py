@@ -65,10 +65,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def sweep(prefix: str) -> int:
-    """Remove the temporary folders of this user whose processes are gone; returns how many those were.
-
-    A process that lives holds a lock on its folder, which the kernel releases when it dies.
-    """
+    """Remove temporary folders of dead processes of this user, by their lock; returns how many."""
     removed = 0
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):

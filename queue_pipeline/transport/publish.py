@@ -30,10 +30,7 @@ class Publisher:
         messages: OutgoingMessage | Iterable[OutgoingMessage],
         transaction: Transaction | None = None,
     ) -> int:
-        """Write a copy for each subscriber, in the given transaction or in one of its own; returns how many.
-
-        Who subscribed is read outside of that transaction, and known for some seconds.
-        """
+        """Write a copy for each subscriber; returns how many. Subscribers are read outside of it, and cached."""
         declared = event_of(event)
         batch = [messages] if isinstance(messages, OutgoingMessage) else list(messages)
         published = [_published(declared, message) for message in batch]

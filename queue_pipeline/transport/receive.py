@@ -41,11 +41,9 @@ class Received:
     _transaction: Transaction | None = None
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        """The messages, oldest first."""
         return iter(self.messages)
 
     def __len__(self) -> int:
-        """How many messages there are."""
         return len(self.messages)
 
     def send(self, operations: Iterable[Operation], *, isolated: bool = False) -> int:
@@ -74,10 +72,9 @@ class Receiver:
 
     @contextlib.contextmanager
     def receive(self, queue: QueueTable, max_messages: int, mode: TransactionMode) -> Iterator[Received]:
-        """Up to `max_messages` of the oldest messages that no other receiver holds; none when the queue is empty.
+        """Up to `max_messages` of the oldest messages that no other receiver holds; none if the queue is empty.
 
-        Leaving the block commits; an exception rolls back and the messages are in the queue again (except in mode
-        `unreliable`, where they were gone before the block began).
+        Leaving the block commits; an exception rolls back, except in mode `unreliable`, which commits before the block.
         """
         if max_messages < 1:
             raise ConfigurationError(f"queue {queue}: a batch of {max_messages} messages; ask for at least one")
@@ -105,9 +102,9 @@ class Receiver:
     def _open(
         self, batch: Received, max_messages: int, send_on: Callable[[Sequence[int]], int]
     ) -> Iterator[Transaction]:
-        """The receiving transaction; one that a destination of forwarded messages refuses is begun again without them.
+        """The receiving transaction, repeated without forwarded messages that their destination refuses.
 
-        A destination that refuses late, at the commit, fails this receive, and the next one is without them.
+        A refusal at the commit fails this receive; the next one is without them.
         """
         left, is_open = 0, False
         while not is_open:
@@ -126,7 +123,6 @@ class Receiver:
                     raise
 
     def _fill(self, transaction: Transaction, leaving: Leaving, batch: Received, max_messages: int) -> None:
-        """Take rows until there is something to hand over or the queue is empty."""
         taken = self._layouts.of(batch.queue).receiving.take(transaction, batch.queue, max_messages, leaving)
         batch.messages[:], batch.expired, batch.forwarded, batch.poisoned = taken
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
@@ -30,63 +31,35 @@ COPIED_TYPES = ("bytea", "text", "bytea")
 """Those of section `queue.copy`; for ids see `uuid_bytes`."""
 
 
-class Shipment(NamedTuple):
-    """Checked messages on their way into one table; `forward_to` names the destination of delayed ones."""
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """Checked messages on their way into one table."""
 
     table: QueueTable
-    forward_to: str | None
-    messages: list[OutgoingMessage]
-
-    @property
-    def delayed(self) -> bool:
-        """Whether the table is a delayed one."""
-        return self.forward_to is not None
-
-    @property
-    def size(self) -> int:
-        """How many messages there are."""
-        return len(self.messages)
-
-    @property
-    def may_expire(self) -> bool:
-        """Whether one of them has a time to live, or a delay."""
-        return self.delayed or any(message.time_to_be_received is not None for message in self.messages)
-
-    def rows(self) -> Iterator[Row]:
-        """The rows to insert, encoded as they are asked for: the database works on the ones before meanwhile."""
-        extra = {wire.FORWARD_DESTINATION: self.forward_to} if self.forward_to else None
-        return to_rows(self.messages, extra)
+    delayed: bool
+    """Whether the table is a delayed one."""
+    size: int
+    may_expire: bool
+    """Whether one of them has a time to live, or a delay."""
+    rows: Callable[[], Iterator[Row]]
+    """Makes the rows to insert, from the first one each time: a deadlock victim starts again."""
 
 
-class ReadyShipment(NamedTuple):
-    """Checked columns on their way into one table."""
+def shipment_of(table: QueueTable, messages: Sequence[OutgoingMessage], forward_to: str | None = None) -> Shipment:
+    """Messages for a table, encoded while the database stores them; `forward_to` is the destination of delayed ones."""
+    delayed = forward_to is not None
+    may_expire = delayed or any(message.time_to_be_received is not None for message in messages)
+    extra = {wire.FORWARD_DESTINATION: forward_to} if forward_to is not None else None
+    return Shipment(table, delayed, len(messages), may_expire, functools.partial(to_rows, messages, extra))
 
-    table: QueueTable
-    messages: MessageColumns
 
-    @property
-    def delayed(self) -> bool:
-        """Whether the table is a delayed one."""
-        return self.messages.delayed
-
-    @property
-    def size(self) -> int:
-        """How many messages there are."""
-        return len(self.messages.ids)
-
-    @property
-    def may_expire(self) -> bool:
-        """Whether one of them has a time to live, or a delay."""
-        return self.delayed or not set(self.messages.milliseconds) <= {NEVER_EXPIRES}
-
-    def rows(self) -> Iterator[Row]:
-        """The rows to insert, each time from the first one: a deadlock victim starts again."""
-        ready = self.messages
-        columns = (new_row_ids(self.size), ready.milliseconds, ready.headers, ready.bodies)
+def _shipment_of_columns(table: QueueTable, ready: MessageColumns) -> Shipment:
+    def rows() -> Iterator[Row]:
+        columns = (new_row_ids(len(ready.ids)), ready.milliseconds, ready.headers, ready.bodies)
         return map(Row._make, zip(*columns, strict=True))
 
-
-AnyShipment: TypeAlias = Shipment | ReadyShipment
+    may_expire = ready.delayed or not set(ready.milliseconds) <= {NEVER_EXPIRES}
+    return Shipment(table, ready.delayed, len(ready.ids), may_expire, rows)
 
 
 def uuid_bytes(text: str) -> bytes:
@@ -94,7 +67,7 @@ def uuid_bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace("-", ""))
 
 
-def count(shipments: Iterable[AnyShipment]) -> int:
+def count(shipments: Iterable[Shipment]) -> int:
     """How many messages there are in all."""
     return sum(shipment.size for shipment in shipments)
 
@@ -103,7 +76,6 @@ class Sender:
     """Writes messages into queue tables, and delayed ones into a `.Delayed` table."""
 
     def __init__(self, database: Database, book: AddressBook, rows: Mapping[str, Rows]) -> None:
-        """`rows` are those of each layout, by its name."""
         self._database = database
         self._book = book
         self._rows = rows
@@ -117,16 +89,14 @@ class Sender:
         """Send one or many messages to one queue, in the given transaction or in one of its own."""
         batch = [messages] if isinstance(messages, OutgoingMessage) else list(messages)
         table = self._book.resolve(destination)
-        return self._deliver(self._group(deduplicate_alike(table, batch)), transaction)
+        return self._deliver(deduplicate_alike(table, batch), transaction)
 
     def dispatch(self, operations: Iterable[Operation], transaction: Transaction | None = None) -> int:
         """Send messages to several queues, all or none; returns how many rows were written.
 
-        In the caller's transaction, with which the caller may go on after an error, everything is checked before the
-        first row is written. Many messages in a transaction of their own are encoded while the database stores those
-        before them; an error undoes them all.
+        In the caller's transaction everything is checked before the first row is written, because the caller may go on.
         """
-        return self._deliver(self.prepare(operations), transaction)
+        return self._deliver(deduplicate(operations, functools.cache(self._book.resolve)), transaction)
 
     def prepare(self, operations: Iterable[Operation]) -> list[Shipment]:
         """Check, deduplicate and group messages by the table that they go to."""
@@ -139,7 +109,7 @@ class Sender:
             return self.write(transaction, shipments)
         return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0
 
-    def prepare_columns(self, ready: Iterable[MessageColumns]) -> list[ReadyShipment]:
+    def prepare_columns(self, ready: Iterable[MessageColumns]) -> list[Shipment]:
         """Check ready messages and find the tables that they go to."""
         shipments = []
         for messages in ready:
@@ -147,7 +117,7 @@ class Sender:
             check_columns(messages, destination.canonical)
             table = self.table_of(destination, delayed=messages.delayed)
             if messages.ids:
-                shipments.append(ReadyShipment(table, messages))
+                shipments.append(_shipment_of_columns(table, messages))
         return shipments
 
     def table_of(self, destination: Destination, *, delayed: bool) -> QueueTable:
@@ -155,36 +125,36 @@ class Sender:
         table = self._book.resolve(destination)
         return self._rows[table.layout].delayed_table(table) if delayed else table
 
-    def _deliver(self, shipments: list[Shipment], transaction: Transaction | None) -> int:
-        if transaction is not None or count(shipments) <= FEW:
-            for shipment in shipments:
-                for message in shipment.messages:
-                    wire.check_text(message.headers)
-        if transaction is not None:
-            for shipment in shipments:
-                # The caller may go on after an error, and then nothing must have been written.
-                self._rows[shipment.table.layout].check(shipment.table, shipment.rows())
-            return self.write(transaction, shipments)
-        return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0
+    def _deliver(self, addressed: list[tuple[QueueTable, OutgoingMessage]], transaction: Transaction | None) -> int:
+        if transaction is not None or len(addressed) <= FEW:
+            for _, message in addressed:
+                wire.check_text(message.headers)
+        shipments = self._group(addressed)
+        if transaction is None:
+            return self._database.run(lambda own: self.write(own, shipments)) if shipments else 0
+        for shipment in shipments:
+            # The caller may go on after an error, and then nothing must have been written.
+            self._rows[shipment.table.layout].check(shipment.table, shipment.rows())
+        return self.write(transaction, shipments)
 
     def _group(self, addressed: Iterable[tuple[QueueTable, OutgoingMessage]]) -> list[Shipment]:
-        shipments: dict[tuple[QueueTable, bool], Shipment] = {}
-        current: Shipment | None = None
+        groups: dict[tuple[QueueTable, bool], list[OutgoingMessage]] = {}
+        current: list[OutgoingMessage] = []
         last: tuple[QueueTable | None, bool] = (None, False)
         for destination, message in addressed:
             check(message, destination.canonical)
             delayed = message.delay is not None
-            if current is None or last[0] is not destination or last[1] is not delayed:
+            # Mostly the destination of the message before: tables are hashed only where it changes.
+            if last[0] is not destination or last[1] is not delayed:
                 last = (destination, delayed)
-                current = shipments.get((destination, delayed))
-                if current is None:
-                    table = self.table_of(destination, delayed=delayed)
-                    current = Shipment(table, destination.canonical if delayed else None, [])
-                    shipments[(destination, delayed)] = current
-            current.messages.append(message)
-        return list(shipments.values())
+                current = groups.setdefault((destination, delayed), [])
+            current.append(message)
+        return [
+            shipment_of(self.table_of(one, delayed=delayed), messages, one.canonical if delayed else None)
+            for (one, delayed), messages in groups.items()
+        ]
 
-    def write(self, transaction: Transaction, shipments: Sequence[AnyShipment]) -> int:
+    def write(self, transaction: Transaction, shipments: Sequence[Shipment]) -> int:
         """Insert what `prepare` and `prepare_columns` made."""
         dialect, shapes = self._database.dialect, self._database.shapes
         for shipment in shipments:
@@ -201,7 +171,7 @@ class Sender:
             transaction.insert(command, rows)
         return count(shipments)
 
-    def stored_rows(self, transaction: Transaction, shipment: AnyShipment) -> Iterator[Row]:
+    def stored_rows(self, transaction: Transaction, shipment: Shipment) -> Iterator[Row]:
         """The rows of a shipment in the form in which its table keeps them."""
         rows = self._rows[shipment.table.layout]
         return rows.encode(transaction, shipment.table, shipment.rows(), delayed=shipment.delayed)

@@ -24,9 +24,8 @@ class TransportSettings:
     queue_catalogs: Mapping[str, str] = field(default_factory=dict)
     error_queue: str = "error"
     endpoint: str | None = None
-    nginn: NGinnSettings = field(default_factory=NGinnSettings)
     subscriptions_table: str | None = None
+    nginn: NGinnSettings = field(default_factory=NGinnSettings)
 
     def __repr__(self) -> str:
-        """The database without its secrets."""
         return f"TransportSettings({shown(self.database)})"

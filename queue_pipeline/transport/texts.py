@@ -12,10 +12,7 @@ def count_of(number: int, noun: str, more: str = "") -> str:
 
 
 def storable(text: str, longest: int | None = None) -> str:
-    """The text without what databases and other runtimes refuse: NUL, and halves of surrogate pairs.
-
-    `longest` is a number of characters; what is beyond them is not even looked at.
-    """
+    """The text, or its first `longest` characters, without what databases refuse: NUL and halves of surrogate pairs."""
     return text[:longest].replace("\0", "").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

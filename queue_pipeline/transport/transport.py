@@ -11,6 +11,7 @@ from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.index_audit.audit import Finding, indexes_to_warn_of
 from queue_pipeline.transport.inspection.browse import DEFAULT_LIMIT as DEFAULT_BROWSED
@@ -23,13 +24,15 @@ from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
 from queue_pipeline.transport.parts import TransportParts
 from queue_pipeline.transport.publish import Publisher
-from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH, purge
 from queue_pipeline.transport.receive import Received, Receiver
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 Queue = str | QueueAddress | QueueTable
+
+DEFAULT_PURGE_BATCH = 10_000
+DEFAULT_MOVE_BATCH = 1_000
 
 logger = logging.getLogger(__name__)
 _warned: set[tuple[str, str]] = set()
@@ -146,8 +149,28 @@ class QueueTransport(TransportParts):
     def purge(
         self, queue: Queue, batch: int = DEFAULT_PURGE_BATCH, on_progress: Callable[[int], object] | None = None
     ) -> int:
-        """Delete expired messages; returns how many."""
-        return purge(self.layouts, self.resolve(queue), batch, on_progress)
+        """Delete what need not be kept, one batch per transaction; `on_progress` gets the total after each."""
+        table, total = self.resolve(queue), 0
+        _check_batch(table, "purge batch", batch)
+        tables = self.layouts.of(table).tables
+        while True:
+            deleted = tables.purge(table, batch)
+            total += deleted
+            if on_progress is not None:
+                on_progress(total)
+            if deleted < batch:
+                return total
+
+    def move_due(self, queue: Queue, batch: int = DEFAULT_MOVE_BATCH, *, once: bool = False) -> int:
+        """Move everything that is due now, or `once` one batch, in one transaction per batch; returns how many."""
+        table = self.resolve(queue)
+        _check_batch(table, "batch of delayed messages", batch)
+        return self.layouts.of(table).delayed.move_due(table, batch, once=once)
+
+    def next_due_seconds(self, queue: Queue) -> float | None:
+        """Seconds until the next message is due on the database's clock, negative when overdue; None without one."""
+        table = self.resolve(queue)
+        return self.layouts.of(table).delayed.next_due_seconds(table)
 
     def audit_indexes(self, *queues: Queue) -> list[Finding]:
         """What is missing, outdated or bloated on the given queues, or on every queue in the default schema."""
@@ -171,10 +194,7 @@ class QueueTransport(TransportParts):
             yield transaction.connection
 
     def enlist(self, connection: Connection) -> Connection:
-        """Check that queues can join the transaction of the caller's own connection, which the caller ends.
-
-        Methods that take a connection do the same.
-        """
+        """Check that queues can join a caller's connection; methods that take a connection do the same."""
         return self.database.enlist(connection).connection
 
     def _joined(self, connection: Connection | None) -> Transaction | None:
@@ -185,9 +205,12 @@ class QueueTransport(TransportParts):
         self.database.close()
 
     def __enter__(self) -> QueueTransport:
-        """Use as a context manager to close the connections at the end."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the idle connections."""
         self.close()
+
+
+def _check_batch(queue: QueueTable, what: str, batch: int) -> None:
+    if batch < 1:
+        raise ConfigurationError(f"queue {queue}: a {what} of {batch}; ask for at least one")

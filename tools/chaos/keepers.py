@@ -22,7 +22,7 @@ class Mover:
         desk, moved = self.desk, 0
         for queue in desk.arena.with_delays:
             batch = desk.chance.choice((1, 20, 1_000))
-            moved += desk.transport.delayed.move_due(desk.transport.resolve(queue), batch, once=True)
+            moved += desk.transport.move_due(desk.transport.resolve(queue), batch, once=True)
             if desk.happens(0.05):
                 desk.transport.purge(queue)
         if desk.happens(0.2):

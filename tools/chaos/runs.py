@@ -10,12 +10,12 @@ from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.results.envelopes import Sending
-from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import MessageColumns, TableRows
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages import headers as wire
 from tools.chaos.arena import ERRORS
 from tools.chaos.desk import DOOMED, Desk, Doomed, Passing
@@ -130,12 +130,12 @@ class Transform:
             raise Passing("the service is away \0 for \ud800 now")
         rows = batch.messages.select(_COLUMNS).to_pylist()
         kept: list[tuple[dict[str, str], bytes]] = []
-        refused: list[Failed] = []
+        refused: dict[int, Failure] = {}
         for row in rows:
             headers = wire.decode(row["headers"])
             number = number_of(headers)
             if self._desk.arena.plan.doomed_at(number) == self._stage:
-                refused.append(Failed(row["id"], DOOMED, "this message always fails", row["row_version"]))
+                refused[row["row_version"]] = Failure(DOOMED, "this message always fails")
                 continue
             headers = self._checked(headers, number, row)
             kept.append((forwarded(headers, self._stage, self._desk.kind, effect=True), row["body"]))

@@ -12,8 +12,7 @@ from queue_pipeline.cli.output import answer_table, write, write_json
 from queue_pipeline.cli.parameters import Text, queues_argument
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, with_session
-from queue_pipeline.transport.addresses.instances import instance_address
-from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable, instance_address
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS, dialect_of
 from queue_pipeline.transport.operations import install as ddl
 from queue_pipeline.transport.operations.install import InstallOptions

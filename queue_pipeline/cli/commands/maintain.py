@@ -13,11 +13,9 @@ from queue_pipeline.cli.parameters import any_queues_argument, number, queues_ar
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.addresses.queues import QueueTable
-from queue_pipeline.transport.delayed import DEFAULT_MOVE_BATCH
 from queue_pipeline.transport.due_mover import DueMover
-from queue_pipeline.transport.purge import DEFAULT_PURGE_BATCH
 from queue_pipeline.transport.texts import count_of
-from queue_pipeline.transport.transport import QueueTransport
+from queue_pipeline.transport.transport import DEFAULT_MOVE_BATCH, DEFAULT_PURGE_BATCH, QueueTransport
 
 FOUND = 1
 
@@ -96,7 +94,7 @@ def _move_due(session: Session, transport: QueueTransport, table: QueueTable, ba
     """Move all that is due, one transaction per batch."""
     total = 0
     with progress(session, f"moving {table}") as on_progress:
-        while moved := transport.delayed.move_due(table, batch, once=True):
+        while moved := transport.move_due(table, batch, once=True):
             total += moved
             on_progress(total)
     return total

@@ -16,9 +16,9 @@ from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
 from queue_pipeline.processing.body.parse import BodyParser
-from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport.claims.claim import Claim, RowsRead, ranges
 from queue_pipeline.transport.claims.claim_reader import ClaimReader, Part
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages import headers as wire
 
 _TEXT = pa.string()
@@ -123,11 +123,6 @@ def read_rows(reader: ClaimReader, claim: Claim, row_versions: Sequence[int]) ->
     return rows.filter(pc.is_in(rows["row_version"], pa.array(wanted, pa.int64())))
 
 
-def unreadable_rows(reader: ClaimReader, claim: Claim) -> list[Unreadable]:
-    """The rows of a claim whose headers cannot be read; bodies are not fetched."""
-    return [row for part in reader.read(claim, body=False) for row in prepare(part)[1]]
-
-
 def _any_between(sorted_versions: Sequence[int], part: Part) -> bool:
     at = bisect_left(sorted_versions, part.first_row_version)
     return at < len(sorted_versions) and sorted_versions[at] <= part.last_row_version
@@ -195,24 +190,21 @@ def _column(decoded: Sequence[Mapping[str, str | None]], name: str) -> Array:
         return pa.array([value and value.encode(errors="replace").decode() for value in values], _TEXT)
 
 
-def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, list[Failed]]:
-    """The messages whose bodies fit the schema, with the column `payload`, and the others as failures.
+def parse_bodies(parser: BodyParser | None, messages: Table) -> tuple[Table, dict[int, Failure]]:
+    """The messages whose bodies fit the schema, with the column `payload`, and why others fail, by row version.
 
-    Control messages are neither: an endpoint calls no handler for them, so they are processed without the transform.
+    Control messages are left out: they are processed without the transform.
     """
     if parser is None:
-        return messages, []
+        return messages, {}
     messages = without_control(messages)
     parsed = parser.parse(messages["body"])
     with_payload = messages.append_column(PAYLOAD, parsed.payload)
     if not parsed.problems:
-        return with_payload, []
+        return with_payload, {}
     bad = sorted(parsed.problems)
-    rows = messages.select(["id", "row_version"]).take(pa.array(bad, pa.int64())).to_pylist()
-    refused = [
-        Failed(row["id"], problem.error_type, problem.text, row["row_version"], problem.stack_trace)
-        for row, problem in ((row, parsed.problems[at]) for at, row in zip(bad, rows, strict=True))
-    ]
+    versions = messages["row_version"].take(pa.array(bad, pa.int64())).to_pylist()
+    refused = {version: parsed.problems[at] for version, at in zip(versions, bad, strict=True)}
     kept = [at for at in range(messages.num_rows) if at not in parsed.problems]
     return with_payload.take(pa.array(kept, pa.int64())), refused
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 
-from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.batch.backend import Processed
+from queue_pipeline.processing.batch.backend import Processed, confirming_of
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch, read_batch
 from queue_pipeline.processing.batch.sent_times import SentTimes
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.results.acknowledgement import acknowledgements
-from queue_pipeline.processing.results.audit import audit_copies
+from queue_pipeline.processing.results.confirmations import confirmations
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import refused_among
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 
 class LocalBackend:
@@ -43,7 +39,8 @@ class LocalBackend:
         """Transform a batch; its results stay in this process."""
         started = datetime.now(UTC)
         results = self._transformer.transform(batch, sending)
-        refused = refused_among(self._pipeline.name, batch.messages, [one.row_version for one in results.failures])
+        refused = refused_among(self._pipeline.name, batch.messages, results.failures)
+        done = batch.messages.filter(pc.invert(refused))
         return Processed(
             claim=batch.claim,
             backend="local",
@@ -53,34 +50,9 @@ class LocalBackend:
             failures=results.failures,
             unreadable=batch.unreadable,
             results=results.ready,
-            confirmations=self._confirmations(batch.messages.filter(pc.invert(refused)), started),
+            confirmations=confirmations(done, confirming_of(self._pipeline, started)),
             sent=results.sent,
             tables=results.tables,
             without_outcome=results.without_outcome,
             read_seconds=batch.read_seconds,
         )
-
-    def probe(self, sample: ClaimedBatch | None, sending: Callable[[], Sending]) -> Exception | None:
-        """The error of the transform on some messages, or on none; None if it works."""
-        if sample is None:
-            return self._transformer.probe()
-        try:
-            self._transformer.transform(sample, sending())
-        except Exception as error:
-            return error
-        return None
-
-    def answers(self) -> bool:
-        """Whether Spark, or whatever it computes with, is there."""
-        return self._transformer.answers()
-
-    def _confirmations(self, messages: Table, started: datetime) -> list[MessageColumns]:
-        """What is sent about messages that were processed: audit copies, and acknowledgements of retries."""
-        pipeline, now = self._pipeline, datetime.now(UTC)
-        confirmed = acknowledgements(messages, now, pipeline.endpoint_name)
-        if pipeline.audit_queue is None:
-            return confirmed
-        audited = audit_copies(
-            pipeline.audit_queue, messages, started, now, pipeline.endpoint_name, pipeline.audit_time_to_live
-        )
-        return [*confirmed, audited]

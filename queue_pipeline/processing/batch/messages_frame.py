@@ -29,8 +29,7 @@ MESSAGE = (ORIGIN, "id", "row_version", "message_type", "headers", "body", "enqu
 def messages_frame(frame: DataFrame, attempt: int, *further: str) -> DataFrame:
     """The columns of messages as a transform sees them, and further ones unchanged.
 
-    `origin` is what relates a result to its message. Its first field is the row version, so that `F.min("origin")`
-    is the oldest message of a group.
+    The first field of `origin` is the row version: `F.min("origin")` is the oldest message of a group.
     """
     columns = {
         ORIGIN: F.struct(*ORIGIN_FIELDS, _checksum(*map(F.col, ORIGIN_FIELDS)).alias(SEAL)),
@@ -41,10 +40,9 @@ def messages_frame(frame: DataFrame, attempt: int, *further: str) -> DataFrame:
 
 
 def checked_origin() -> Column:
-    """The origin of a result without its seal; its row version is null where the seal does not fit the other fields.
+    """The origin of a result without its seal; its row version is null where the seal does not match the other fields.
 
-    Where a plan only moves the origin, Spark's optimizer sees that both checksums are one expression, and leaves them
-    out with all columns that nothing else needs.
+    Spark's optimizer removes both checksums where a plan only moves the origin.
     """
     fields = {name: F.col(f"{ORIGIN}.{name}") for name in ORIGIN_FIELDS}
     is_whole = F.col(f"{ORIGIN}.{SEAL}") == _checksum(*fields.values())
@@ -53,5 +51,5 @@ def checked_origin() -> Column:
 
 
 def _checksum(*fields: Column) -> Column:
-    """As few expressions as possible, for Spark plans them anew for every batch; nulls are left out of the text."""
+    """Nulls are left out of the text. Spark plans these expressions anew for every batch, so there are few."""
     return F.crc32(F.concat_ws(BETWEEN, *fields))

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.batch.claimed_batch import Unreadable, parse_bodies, prepare, without_control
 from queue_pipeline.processing.body.parse import BodyParser
-from queue_pipeline.processing.results.sorting import ROW_VERSION, Failed
+from queue_pipeline.processing.results.sorting import ROW_VERSION
 from queue_pipeline.transport.claims.claim import RowsRead
+from queue_pipeline.transport.failed.error_message import Failure
 
 QUANTILES = 200
 """Into this many steps the times of sending are summed up: enough for percentiles, and the same size for any part."""
@@ -31,7 +32,7 @@ class PartReport(BaseModel):
     expected: list[tuple[int, int]]
     """Those of messages that should have an outcome: control messages and what is refused here need none."""
     unreadable: list[Unreadable]
-    refused: list[Failed]
+    refused: dict[int, Failure]
     times: list[int]
     """When messages were sent: quantiles in microseconds."""
     known: int

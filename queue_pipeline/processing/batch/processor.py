@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from queue_pipeline.processing.batch.backend import Backend, Processed
-from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable, read_batch
+from queue_pipeline.processing.batch.backend import Backend, Processed, route
+from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable
 from queue_pipeline.processing.batch.executors import Executors
+from queue_pipeline.processing.batch.local import LocalBackend
 from queue_pipeline.processing.batch.report import BatchReport, Clock, report_of
-from queue_pipeline.processing.batch.route import backend_of
 from queue_pipeline.processing.batch.sending import BatchContext, Retry, never
 from queue_pipeline.processing.batch.sent_times import SentTimes
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.results.failed_copies import FailedCopies, reasons_of, same_reason
+from queue_pipeline.processing.results.failed_copies import FailedCopies, same_reason, with_place
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.failed.error_message import Failure
@@ -39,40 +40,47 @@ class BatchProcessor:
         executors: Executors | None = None,
     ) -> None:
         """Without `executors` every batch is computed by the local backend."""
+        self._pipeline = pipeline
         self._mode = pipeline.transaction_mode
         self._transport = transport
         self._context = BatchContext(pipeline, transport)
-        self._backend: Backend = backend_of(pipeline, transport, transformer, executors)
+        self._transformer = transformer
+        self._executors = executors
+        self.local = LocalBackend(pipeline, transport, transformer)
+        """The backend that reads claims whole."""
 
-    def read(self, claim: Claim, *, with_sample: bool = False) -> ClaimedBatch:
-        """What the backend has to read in this process before it computes a claim."""
-        return self._backend.read(claim, with_sample=with_sample)
-
-    def read_whole(self, claim: Claim) -> ClaimedBatch:
-        """All messages of a claim."""
-        return read_batch(self._transport.claim_reader, claim)
-
-    def came_back(self, batch: ClaimedBatch) -> list[tuple[int, int]]:
-        """Messages that failed before and came back after a delay, as ranges of row versions; none if all did."""
-        return self._backend.came_back(batch)
+    @functools.cached_property
+    def backend(self) -> Backend:
+        """The backend of the run, chosen at the first batch: an empty queue starts no Spark to ask for its master."""
+        if self._executors is None:
+            return self.local
+        name = route(
+            self._pipeline,
+            self._executors.master,
+            is_reachable=self._transport.settings is not None,
+            has_many_writers=self._transport.database.dialect.locks_rows,
+        )
+        return self._executors if name == "executors" else self.local
 
     def process(self, batch: ClaimedBatch) -> BatchReport:
         """Compute a batch and write everything that comes of it."""
         sending, clock = self._context.sending(), Clock()
         with self._context.subscribers_named(sending):
-            processed = self._backend.process(batch, sending)
+            processed = self.backend.process(batch, sending)
             computed = clock.lap()
-            copies = self._context.copies(processed.failed, reasons_of(processed.failures, self._context.place))
+            copies = self._context.copies(processed.failed, with_place(processed.failures, self._context.place))
             self._write(processed, copies)
         return report_of(processed, copies, clock, computed)
 
     def probe(self, sample: ClaimedBatch | None) -> Exception | None:
         """The error of the transform on a message that was processed before, or on none; nothing is written."""
-        return self._backend.probe(sample, self._context.sending)
-
-    def answers(self) -> bool:
-        """Whether Spark, or whatever computes, is there."""
-        return self._backend.answers()
+        if sample is None:
+            return self._transformer.probe()
+        try:
+            self._transformer.transform(sample, self._context.sending())
+        except Exception as error:
+            return error
+        return None
 
     def take(self, batch: ClaimedBatch) -> None:
         """End a claim before its messages are processed: from here on only this process has them."""
@@ -98,10 +106,7 @@ class BatchProcessor:
         return report_of(processed, NO_COPIES, clock)
 
     def _write(self, processed: Processed, copies: FailedCopies) -> None:
-        """Write all that came of a batch: by the mode before, with or without the end of its claim.
-
-        Results that executors staged become visible with the completion in every mode: the outbox has them until then.
-        """
+        """Write all that came of a batch. Staged results become visible with the completion in every mode."""
         messages = [*processed.results, *copies.ready, *processed.confirmations]
         sends_first = self._mode is TransactionMode.RECEIVE_ONLY and processed.backend == "local"
         if sends_first or self._mode is TransactionMode.UNRELIABLE:
@@ -117,7 +122,6 @@ class BatchProcessor:
         copies: FailedCopies = NO_COPIES,
         work: Callable[[Connection], None] | None = None,
     ) -> None:
-        """The one completion of every batch."""
         self._transport.claims.complete(
             Completion(
                 processed.claim,
@@ -133,7 +137,6 @@ class BatchProcessor:
 
 
 def _nothing_of(batch: ClaimedBatch) -> Processed:
-    """A batch of which nothing came."""
     return Processed(
         claim=batch.claim,
         backend="local",

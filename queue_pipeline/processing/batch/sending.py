@@ -11,13 +11,13 @@ from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry
 from queue_pipeline.processing.results.envelopes import Publication, Sending
-from queue_pipeline.processing.results.failed_copies import FailedCopies, failed_copies, failed_in_place
+from queue_pipeline.processing.results.failed_copies import Consumer, FailedCopies, failed_copies, failed_in_place
 from queue_pipeline.transport.addresses.queues import NSERVICEBUS, layout_of
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.failed.stack_frames import frame_of
 from queue_pipeline.transport.messages.event import Event
 from queue_pipeline.transport.messages.message import TransactionMode
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 from queue_pipeline.transport.transport import QueueTransport
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class BatchContext:
         keeps_failed = self.transport.layouts.of(queue).keeps_failed
         if keeps_failed and self.pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
             return failed_in_place(messages, reasons, retry)
-        return failed_copies(self.pipeline, queue.canonical, messages, reasons, datetime.now(UTC), retry)
+        consumer = Consumer(self.pipeline.endpoint_name, self.pipeline.input_queue, self.pipeline.error_queue)
+        return failed_copies(consumer, queue.canonical, messages, reasons, datetime.now(UTC), retry)
 
     def own_tables(self, tables: Sequence[TableRows]) -> Callable[[Connection], None] | None:
         """The work of a completing transaction: rows for the user's own tables."""

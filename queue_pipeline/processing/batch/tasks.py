@@ -1,12 +1,12 @@
 """What Spark's tasks do with a pipeline's claim: read a part of it, and stage what the transform made of one.
 
-As functions over batches of Arrow's rather than the data source that programs use: a data source is asked by Spark in
-four processes of their own a batch (what it is, what it reads, how it writes, what was written), and those that were
-idle for a minute are started anew. Here the driver asks the database itself, and gets reports as the rows of a query.
+These are functions over Arrow batches and not the data source that programs use: Spark asks a data source in four
+processes of their own per batch. Here the driver asks the database itself, and gets reports as the rows of a query.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from queue_pipeline.processing.arrow import usual_types
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
 from queue_pipeline.processing.batch.part_report import read_part
-from queue_pipeline.processing.batch.staging import Manifest, Messages, stage_partition
+from queue_pipeline.processing.batch.staging import Messages, stage_partition
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.source.columns import PROBLEM
@@ -26,9 +26,8 @@ from queue_pipeline.processing.spark.internals.calls import arrow_schema, spark_
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claim_reader import Part
 
-REPORT, TABLES = "report", "tables"
-REPORTS = f"{REPORT} STRING, {TABLES} ARRAY<BINARY>"
-_REPORTS = pa.schema([pa.field(REPORT, pa.string()), pa.field(TABLES, pa.list_(pa.binary()))])
+REPORT = "report"
+REPORTS = f"{REPORT} BINARY"
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,9 @@ class Parsing:
         for batch in batches:
             columns: Any = usual_types(pa.Table.from_batches([batch]))
             parsed = self.parser.parse(columns["body"])
-            problems = [problem.text if (problem := parsed.problems.get(at)) else None for at in range(batch.num_rows)]
+            problems = [
+                problem.message if (problem := parsed.problems.get(at)) else None for at in range(batch.num_rows)
+            ]
             columns = columns.append_column(PAYLOAD, parsed.payload).append_column(
                 PROBLEM, pa.array(problems, pa.string())
             )
@@ -83,10 +84,7 @@ class Parsing:
 
 @dataclass(frozen=True)
 class Staging:
-    """Stages what a partition holds under the name of its task's attempt; its report is a row.
-
-    Spark returns one row a partition, that of the attempt which it took for good: a report counts what no other does.
-    """
+    """Stages a partition under the name of its attempt; Spark returns the report of one attempt per partition."""
 
     settings: ExecutorSettings
     claim: Claim
@@ -96,6 +94,4 @@ class Staging:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stage a partition, all or none."""
         report = stage_partition(self.settings, self.claim, self.job, batches, self.messages)
-        tables = [rows.to_bytes() for rows in report.tables]
-        row: dict[str, list[Any]] = {REPORT: [Manifest.of([report]).model_dump_json()], TABLES: [tables]}
-        yield pa.RecordBatch.from_pydict(row, schema=_REPORTS)
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(report)], pa.binary())], [REPORT])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -19,12 +19,11 @@ from queue_pipeline.processing.declaration.contract import Returned, returned_by
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.envelopes import Sending, envelopes
 from queue_pipeline.processing.results.sorting import (
+    NO_OUTCOME,
     ROW_VERSION,
-    Failed,
     Sorted,
     check_sends,
     look_up_origin,
-    no_outcome,
     sort_outcomes,
     strangers,
 )
@@ -32,8 +31,9 @@ from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.input import Handover
 from queue_pipeline.processing.spark.internals.calls import collected
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 
 # A frame needs a row to have columns.
 _ANY_MESSAGE = pa.Table.from_pylist(
@@ -46,7 +46,8 @@ class Transformed:
     """What is to be written for a batch."""
 
     ready: Sequence[MessageColumns] = ()
-    failures: Sequence[Failed] = ()
+    failures: Mapping[int, Failure] = field(default_factory=dict)
+    """Why messages failed, by row version."""
     tables: Sequence[TableRows] = ()
     without_outcome: int = 0
     """How many messages have no result, and are done all the same."""
@@ -88,11 +89,11 @@ class SparkTransformer:
             returned = returned_by(self._pipeline, self._seen(frame, batch.claim.failures + 1))
             outcomes = self._collect(returned, messages, sending)
         ready = envelopes(outcomes.sends, sending)
-        failures, without = [*refused, *outcomes.failures], _without_outcome(messages, outcomes)
+        failures, without = {**refused, **outcomes.failures}, _without_outcome(messages, outcomes)
         if self._pipeline.require_outcome:
-            failures += [no_outcome(row[ROW_VERSION], row["id"]) for row in without.to_pylist()]
-            without = without.slice(0, 0)
-        return Transformed(ready, failures, together(outcomes.tables), without.num_rows)
+            failures |= dict.fromkeys(without, NO_OUTCOME)
+            without = []
+        return Transformed(ready, failures, together(outcomes.tables), len(without))
 
     def probe(self) -> Exception | None:
         """The error of the transform on a frame without messages, if there is one: no message causes that."""
@@ -118,13 +119,12 @@ class SparkTransformer:
             return False
 
     def _seen(self, frame: DataFrame, attempt: int) -> DataFrame:
-        """The frame as the transform sees it."""
         return messages_frame(frame, attempt, *(() if self._parser is None else (PAYLOAD,)))
 
     def _collect(self, returned: Returned, messages: Table, sending: Sending) -> Sorted:
         """One Spark action: only the row version of its message comes back with a result, the rest is looked up."""
         if returned.outcomes is None:
-            return Sorted((), ())
+            return Sorted((), {})
         version = F.col(f"{ORIGIN}.{ROW_VERSION}").alias(ROW_VERSION)
         rows = collected(returned.outcomes.select(version, *returned.names))
         related = look_up_origin(rows, messages)
@@ -138,9 +138,9 @@ class SparkTransformer:
         return outcomes
 
 
-def _without_outcome(messages: Table, outcomes: Sorted) -> Table:
-    """The messages for which nothing came back, by id and row version; control messages need no result."""
+def _without_outcome(messages: Table, outcomes: Sorted) -> list[int]:
+    """The row versions of messages for which nothing came back; control messages need no result."""
     if len(outcomes.row_versions) == messages.num_rows:
-        return messages.slice(0, 0)
+        return []
     had = pc.is_in(messages[ROW_VERSION], pa.array(outcomes.row_versions, pa.int64()))
-    return without_control(messages.filter(pc.invert(had))).select(["id", ROW_VERSION])
+    return list(without_control(messages.filter(pc.invert(had)))[ROW_VERSION].to_pylist())

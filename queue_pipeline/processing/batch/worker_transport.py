@@ -21,9 +21,7 @@ _transports: dict[bytes, QueueTransport] = {}
 
 @dataclass(frozen=True)
 class ExecutorSettings:
-    """What an executor makes its transport of. Its parts are pickled into the data source and nowhere else: they are no
-    options, and so in no plan, log or page.
-    """
+    """What an executor makes its transport of. It is pickled and never an option: no plan, log or page shows it."""
 
     transport: TransportSettings
     from_environment: bool = False

@@ -1,4 +1,4 @@
-"""Rows as an Arrow array of the payload's type; a value that does not fit its column is never changed to fit."""
+"""Rows as an Arrow array of the payload's type; a value that does not fit its column is an error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _parts(value: Any, type_: Any) -> Iterator[tuple[str, Any, pa.DataType, bool
 
 
 def _check(array: Any, type_: Any) -> None:
-    """Refuse what Arrow takes and Spark does not: null in a column without nulls, a moment outside of the calendar."""
+    """Refuse what Arrow accepts and Spark does not: null in a NOT NULL column, a moment outside of the calendar."""
     if types.is_struct(type_):
         for at, field in enumerate(type_):
             _check_part(array.field(at), field)

@@ -51,6 +51,11 @@ WRAPPERS = {
 }
 """Nodes that have the values of another node, by the key of that one."""
 
+SINGLE_VALUES = frozenset(
+    ("bool", "int", "float", "str", "bytes", "date", "time", "datetime", "timedelta", "uuid", "literal", "enum")
+)
+"""Nodes that validate to one value, decimals aside."""
+
 _WRAPPERS = WRAPPERS | {"function-before": "schema", "function-wrap": "schema"}
 _SINGLE_VALUES: dict[str, pa.DataType] = {
     "str": pa.string(),
@@ -101,14 +106,11 @@ def check_names(names: Iterable[str], place: str) -> None:
 
 
 class _Columns:
-    """A walk through a core schema."""
-
     def __init__(self, core: Node) -> None:
         self._definitions = definitions_of(core)
         self._inside: list[str] = []
 
     def column(self, node: Node, place: str) -> Column:
-        """The column of a part of the schema."""
         written = node.get("serialization")
         if written and not written.get("when_used", _usual(written)).startswith("json"):
             return self._written(node, written, place)
@@ -201,7 +203,6 @@ class _Columns:
         return _struct(columns)
 
     def _written(self, node: Node, written: Node, place: str) -> Column:
-        """What a serializer of the model makes."""
         if returned := written.get("return_schema"):
             column = self.column(returned, place)
             return replace(column, nullable=column.nullable or written.get("when_used") == "unless-none")
@@ -213,7 +214,7 @@ class _Columns:
         return self._other(node)
 
     def _other(self, node: Node) -> Column:
-        """What has no type of its own: text where its JSON is text, else the JSON text."""
+        """Any other node is text: the string of its JSON if that is a string, else the JSON text."""
         schema = definitions_schema(node, list(self._definitions.values()))
         try:
             with warnings.catch_warnings(action="ignore"):
@@ -264,7 +265,6 @@ def _struct(columns: dict[str, Column]) -> Column:
 
 
 def _merged(columns: Sequence[Column]) -> Column | None:
-    """One column for values of any of these, if there is one."""
     first = columns[0] if columns else _JSON
     changes = {column.change for column in columns}
     if all(column.type == first.type for column in columns) and (

@@ -4,68 +4,47 @@ from __future__ import annotations
 
 import re
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from queue_pipeline.transport.errors import ConfigurationError
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|((?:'(?:[^'\\]|\\.)*')+|(?:\"(?:[^\"\\]|\\.)*\")+)|([<>(),:]))")
 
-_SIMPLE: dict[str, type[DataType]] = {
-    "string": StringType,
-    "boolean": BooleanType,
-    "tinyint": ByteType,
-    "byte": ByteType,
-    "smallint": ShortType,
-    "short": ShortType,
-    "int": IntegerType,
-    "integer": IntegerType,
-    "bigint": LongType,
-    "long": LongType,
-    "float": FloatType,
-    "real": FloatType,
-    "double": DoubleType,
-    "date": DateType,
-    "timestamp": TimestampType,
-    "timestamp_ltz": TimestampType,
-    "timestamp_ntz": TimestampNTZType,
-    "binary": BinaryType,
+_SIMPLE: dict[str, type[T.DataType]] = {
+    "string": T.StringType,
+    "boolean": T.BooleanType,
+    "tinyint": T.ByteType,
+    "byte": T.ByteType,
+    "smallint": T.ShortType,
+    "short": T.ShortType,
+    "int": T.IntegerType,
+    "integer": T.IntegerType,
+    "bigint": T.LongType,
+    "long": T.LongType,
+    "float": T.FloatType,
+    "real": T.FloatType,
+    "double": T.DoubleType,
+    "date": T.DateType,
+    "timestamp": T.TimestampType,
+    "timestamp_ltz": T.TimestampType,
+    "timestamp_ntz": T.TimestampNTZType,
+    "binary": T.BinaryType,
 }
 _DECIMAL = ("decimal", "dec", "numeric")
 
 
-def parse_ddl(text: str) -> StructType:
+def parse_ddl(text: str) -> T.StructType:
     """`OrderId string NOT NULL, Lines array<struct<Quantity: int>>` as a type; `struct<…>` around it is allowed."""
     return _Reader(text).schema()
 
 
 class _Reader:
-    """A cursor over the words of a schema."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = self._split(text)
         self._at = 0
 
-    def schema(self) -> StructType:
+    def schema(self) -> T.StructType:
         wrapped = [token.lower() for token in self._tokens[:2]] == ["struct", "<"]
         if wrapped:
             self._at = 2
@@ -74,15 +53,15 @@ class _Reader:
             self._expect(">", "the schema")
         if self._peek():
             raise self._error(f"unexpected {self._peek()!r} after field {fields[-1].name}")
-        return StructType(fields)
+        return T.StructType(fields)
 
-    def _fields(self, path: str) -> list[StructField]:
+    def _fields(self, path: str) -> list[T.StructField]:
         fields = [self._field(path)]
         while self._take(","):
             fields.append(self._field(path))
         return fields
 
-    def _field(self, path: str) -> StructField:
+    def _field(self, path: str) -> T.StructField:
         name = self._name(path)
         self._take(":")
         place = f"{path}{name}"
@@ -93,9 +72,9 @@ class _Reader:
             nullable = False
         if self._take("comment"):
             self._next(place)
-        return StructField(name, type_, nullable)
+        return T.StructField(name, type_, nullable)
 
-    def _type(self, place: str) -> DataType:
+    def _type(self, place: str) -> T.DataType:
         name = self._next(place).lower()
         if name in _SIMPLE:
             return _SIMPLE[name]()
@@ -107,17 +86,17 @@ class _Reader:
             )
         self._expect("<", place)
         if name == "array":
-            type_: DataType = ArrayType(self._type(f"{place}[]"))
+            type_: T.DataType = T.ArrayType(self._type(f"{place}[]"))
         elif name == "map":
             key = self._type(f"{place}[key]")
             self._expect(",", place)
-            type_ = MapType(key, self._type(f"{place}[]"))
+            type_ = T.MapType(key, self._type(f"{place}[]"))
         else:
-            type_ = StructType([] if self._peek() == ">" else self._fields(f"{place}."))
+            type_ = T.StructType([] if self._peek() == ">" else self._fields(f"{place}."))
         self._expect(">", place)
         return type_
 
-    def _decimal(self, place: str) -> DecimalType:
+    def _decimal(self, place: str) -> T.DecimalType:
         precision, scale = 10, 0
         if self._take("("):
             precision = self._number(place)
@@ -126,7 +105,7 @@ class _Reader:
             self._expect(")", place)
         if not 0 <= scale <= precision <= 38:
             raise self._error(f"field {place} has type decimal({precision},{scale}); use at most 38 digits")
-        return DecimalType(precision, scale)
+        return T.DecimalType(precision, scale)
 
     def _number(self, place: str) -> int:
         word = self._next(place)

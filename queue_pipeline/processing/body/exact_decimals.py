@@ -1,11 +1,9 @@
 """JSON numbers with more digits than a double holds, exact where a `Decimal` is declared.
 
-pydantic parses a JSON number with a fraction to a double: a `Decimal` field gets 12345678901234568 for
-12345678901234567.89. Bodies with such numbers are few. They are rewritten before pydantic sees them: where the schema
-has nothing but a `Decimal`, the number becomes a JSON string of the same digits, which pydantic reads exactly.
-
-Numbers stay unchanged behind a validator of mode "before", "wrap" or "plain", which expects to see a number, and in
-a union of `Decimal` with another single value, whose choice depends on it.
+pydantic parses a JSON number with a fraction to a double. The few bodies with long numbers are rewritten before
+pydantic sees them: where the schema allows only a `Decimal`, the number becomes a JSON string, which is read exactly.
+Numbers stay unchanged behind a validator of mode "before", "wrap" or "plain", and in a union of `Decimal` with another
+single value.
 """
 
 from __future__ import annotations
@@ -17,16 +15,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from queue_pipeline.processing.body.arrow_types import WRAPPERS, Node, definitions_of
+from queue_pipeline.processing.body.arrow_types import SINGLE_VALUES, WRAPPERS, Node, definitions_of
 
 _INSIDE = WRAPPERS | dict.fromkeys(("nullable", "default", "model", "dataclass"), "schema")
-_SINGLE_VALUES = frozenset(
-    ("bool", "int", "float", "str", "bytes", "date", "time", "datetime", "timedelta", "uuid", "literal", "enum")
-)
 
 
 def _character(code: int) -> int:
-    """Digits and points are alike, and all that is no part of a number."""
+    """Map digits and the point to 0, the letters of an exponent to e, all that is no part of a number to a space."""
     return ord("0") if code in b"0123456789." else ord("e") if code in b"eE" else code if code in b"-" else ord(" ")
 
 
@@ -50,15 +45,11 @@ def with_long_numbers(texts: list[bytes]) -> list[int]:
 
 
 class _Number(float):
-    """A number that still knows its text."""
-
     text: str
 
 
 @dataclass
 class _Place:
-    """What the schema has at a place of a body."""
-
     decimal: bool | None = None  # None: no single value may stand here
     opaque: bool = False  # code of the model's own reads what stands here
     parts: dict[str | int, list[_Place]] = field(default_factory=dict)
@@ -91,7 +82,7 @@ class ExactDecimals:
         kind = node["type"]
         if kind in _INSIDE:
             return self._place(node[_INSIDE[kind]])
-        if kind in _SINGLE_VALUES:
+        if kind in SINGLE_VALUES:
             return _Place(decimal=False)
         match kind:
             case "decimal":

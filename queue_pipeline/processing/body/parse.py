@@ -1,21 +1,17 @@
-"""Parsing the bodies of a batch: UTF-8 JSON in, a typed Arrow column and the problems of single messages out.
+"""Parses the bodies of a batch: UTF-8 JSON becomes a typed Arrow column; a bad body fails only its own message.
 
-pydantic validates each body, once. A problem is the message's own: whatever a body, a validator or a value does, the
-other bodies of the batch are not affected.
-
-- A byte order mark is skipped. Of a key that is there twice the last value counts, as in pydantic.
+- A byte order mark is skipped. The last value of a repeated key counts, as in pydantic.
 - A time without a zone is taken as UTC.
-- A value that pydantic accepts and Spark cannot hold fails its message: an integer of more than 64 bits, a decimal
-  beyond its digits (nothing is rounded), a moment that lies outside of the years 1 to 9999 in UTC, half a surrogate
-  pair.
-- A validator that raises something else than a validation error fails its message with that exception.
+- A value that pydantic accepts and Spark cannot hold fails its message: an integer of more than 64 bits, a decimal with
+  too many digits (nothing is rounded), a moment outside of the years 1 to 9999 in UTC, half a surrogate pair.
+- A validator that raises another error than a validation error fails its message with that error.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
@@ -31,6 +27,7 @@ from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline.processing.body.schema import BodySchema, Declaration, declare
 from queue_pipeline.processing.body.values import Change
 from queue_pipeline.processing.spark.internals.calls import spark_type
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.failed.stack_frames import Frame, frame_of, frames_of, trace_at
 
 UNREADABLE_BODY = "MessageBodyUnreadable"
@@ -45,21 +42,11 @@ _SHOWN_PROBLEMS, _SHOWN_PLACE, _SHOWN_VALUE, _SHOWN_TEXT = 5, 200, 60, 1_000
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Why a message has no payload."""
-
-    error_type: str
-    text: str
-    stack_trace: str = field(default="", compare=False)
-    """As .NET prints it: tools group failures by type and first frame."""
-
-
-@dataclass(frozen=True)
 class ParsedBodies:
-    """A payload for each body, null where its number has a problem."""
+    """A payload for each body, null where the body at that position has a problem."""
 
     payload: pa.Array[Any]
-    problems: dict[int, Problem]
+    problems: dict[int, Failure]
 
 
 class BodyParser:
@@ -87,7 +74,7 @@ class BodyParser:
 
     def parse(self, bodies: Array) -> ParsedBodies:
         """The payloads of a binary column, and the problems of those that have none."""
-        problems: dict[int, Problem] = {}
+        problems: dict[int, Failure] = {}
         arrays: list[pa.Array[Any]] = []
         start = 0
         for part in bodies.chunks if isinstance(bodies, pa.ChunkedArray) else [bodies]:
@@ -100,7 +87,7 @@ class BodyParser:
             start += len(part)
         return ParsedBodies(pa.concat_arrays(arrays) if arrays else pa.array([], self.payload_type), problems)
 
-    def _chunk(self, start: int, texts: list[bytes], problems: dict[int, Problem]) -> pa.Array[Any]:
+    def _chunk(self, start: int, texts: list[bytes], problems: dict[int, Failure]) -> pa.Array[Any]:
         rows, read = [], self._read
         for at, text in enumerate(texts, start):
             try:
@@ -115,14 +102,14 @@ class BodyParser:
         except Exception:
             return self._row_by_row(start, rows, problems)
 
-    def _row_by_row(self, start: int, rows: list[Any], problems: dict[int, Problem]) -> pa.Array[Any]:
+    def _row_by_row(self, start: int, rows: list[Any], problems: dict[int, Failure]) -> pa.Array[Any]:
         arrays = []
         for at, row in enumerate(rows, start):
             try:
                 arrays.append(array_of([row], self.payload_type))
             except Exception:
                 arrays.append(pa.array([None], self.payload_type))
-                problems[at] = _told(UNREADABLE_BODY, misfit(row, self.payload_type), [self._place])
+                problems[at] = _failure(UNREADABLE_BODY, misfit(row, self.payload_type), [self._place])
         return pa.concat_arrays(arrays)
 
 
@@ -142,7 +129,6 @@ def _struct_parser(json_text: str) -> BodyParser:
 
 
 def _reader(declared: Declaration, change: Change | None) -> Callable[[bytes], Any]:
-    """From JSON to a row: validated, dumped and changed where a column needs it."""
     validate, serializer = declared.validator.validate_json, declared.serializer
     plain = None if serializer is None else plain_validator(declared.core)
 
@@ -169,7 +155,7 @@ def _json(body: bytes | None) -> bytes:
     return b"" if body is None else body.removeprefix(_BYTE_ORDER_MARK)
 
 
-def _problem(body: bytes, error: Exception, place: Frame) -> Problem:
+def _problem(body: bytes, error: Exception, place: Frame) -> Failure:
     is_refusal = isinstance(error, ValidationError)
     error_type = UNREADABLE_BODY if is_refusal else type(error).__name__
     try:
@@ -180,12 +166,12 @@ def _problem(body: bytes, error: Exception, place: Frame) -> Problem:
     except Exception as another:
         # An exception or a value of the model's own that cannot be written.
         text = f"it cannot be shown: {type(another).__name__}"
-    return _told(error_type, text, [place] if is_refusal else frames_of(error.__traceback__))
+    return _failure(error_type, text, [place] if is_refusal else frames_of(error.__traceback__))
 
 
-def _told(error_type: str, text: str, frames: Sequence[Frame]) -> Problem:
+def _failure(error_type: str, text: str, frames: Sequence[Frame]) -> Failure:
     short = _bounded(text, _SHOWN_TEXT)
-    return Problem(error_type, short, trace_at(error_type, short, frames))
+    return Failure(error_type, short, trace_at(error_type, short, frames))
 
 
 def _encoding_problem(body: bytes) -> str | None:
@@ -199,7 +185,6 @@ def _encoding_problem(body: bytes) -> str | None:
 
 
 def _validation_problem(error: ValidationError) -> str:
-    """What pydantic found, with the places and the values."""
     found = error.errors(include_url=False, include_context=False)
     texts = []
     for one in found[:_SHOWN_PROBLEMS]:
@@ -212,13 +197,12 @@ def _validation_problem(error: ValidationError) -> str:
 
 
 def _shown(value: Any) -> str:
-    """The beginning of a value."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
     return _bounded(repr(value[: _SHOWN_VALUE + 1] if isinstance(value, str) else value), _SHOWN_VALUE)
 
 
 def _bounded(text: str, length: int) -> str:
-    """Text that every database can store, and not much of it."""
+    """A bounded text that every database can store."""
     short = text if len(text) <= length else text[:length] + "…"
     return short.encode(errors="backslashreplace").decode().replace("\0", "\\0")

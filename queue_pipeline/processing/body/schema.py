@@ -1,11 +1,11 @@
-"""What the bodies of a pipeline must be: Spark DDL, a `StructType` or a pydantic model, as one pydantic core schema.
+"""The schema of bodies as one pydantic core schema: from Spark DDL, a `StructType` or a pydantic model.
 
 A model validates as declared. Spark's types are strict:
 
-- A NOT NULL field must be there and not null; another one may be absent or null. Names are compared exactly.
+- A NOT NULL field must be present and not null; another one may be absent or null. Names are case-sensitive.
 - `string` takes text only, numbers take no text. Whole numbers must fit their width.
 - A decimal also takes text. It must fit its digits; decimal places beyond them must be zero.
-- `timestamp` takes ISO 8601 text, UTC where it names no zone, or a number of seconds since 1970.
+- `timestamp` takes ISO 8601 text, UTC if it names no zone, or a number of seconds since 1970.
 - `timestamp_ntz` takes ISO 8601 text without a zone, `date` text such as 2024-05-31, `binary` Base64 text.
 - Map keys are text. Fields that are not declared are ignored.
 """
@@ -23,39 +23,22 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator
 from pydantic_core import core_schema as core
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from queue_pipeline.processing.body.arrow_types import ARROW_TYPE, check_names, payload_column
 from queue_pipeline.processing.body.ddl import parse_ddl
 from queue_pipeline.transport.errors import ConfigurationError
 
-BodySchema = str | StructType | type[BaseModel]
+BodySchema = str | T.StructType | type[BaseModel]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _LARGEST_SINGLE = 3.4028234663852886e38
-_WHOLE: dict[type[DataType], tuple[int, pa.DataType]] = {
-    ShortType: (16, pa.int16()),
-    IntegerType: (32, pa.int32()),
-    LongType: (64, pa.int64()),
+_WHOLE: dict[type[T.DataType], tuple[int, pa.DataType]] = {
+    T.ShortType: (16, pa.int16()),
+    T.IntegerType: (32, pa.int32()),
+    T.LongType: (64, pa.int64()),
 }
 _INSTEAD = {
     "tinyint": "smallint",
@@ -85,13 +68,13 @@ def declare(schema: object) -> Declaration:
     """The core schema and the validator of a declared schema."""
     if isinstance(schema, str):
         schema = parse_ddl(schema)
-    if isinstance(schema, StructType):
+    if isinstance(schema, T.StructType):
         fields = _struct(schema, "")
         return Declaration("the body schema", fields, SchemaValidator(fields))
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return _model(schema)
     raise ConfigurationError(
-        f"body schema {schema!r} is not usable; give Spark DDL, a StructType or a pydantic model class"
+        f"body schema {schema!r} is not usable; give Spark DDL, a T.StructType or a pydantic model class"
     )
 
 
@@ -106,7 +89,7 @@ def _model(model: type[BaseModel]) -> Declaration:
         ) from None
 
 
-def _struct(schema: StructType, path: str) -> core.CoreSchema:
+def _struct(schema: T.StructType, path: str) -> core.CoreSchema:
     check_names((field.name for field in schema.fields), path.rstrip(".") or "the body schema")
     fields = {
         field.name: core.typed_dict_field(
@@ -121,46 +104,46 @@ def _or_null(schema: core.CoreSchema, nullable: bool) -> core.CoreSchema:
     return core.nullable_schema(schema) if nullable else schema
 
 
-def _value(type_: DataType, path: str) -> core.CoreSchema:
+def _value(type_: T.DataType, path: str) -> core.CoreSchema:
     match type_:
-        case StructType():
+        case T.StructType():
             return _struct(type_, f"{path}.")
-        case ArrayType():
+        case T.ArrayType():
             return core.list_schema(_or_null(_value(type_.elementType, f"{path}[]"), type_.containsNull))
-        case MapType():
-            if not isinstance(type_.keyType, StringType):
+        case T.MapType():
+            if not isinstance(type_.keyType, T.StringType):
                 raise ConfigurationError(
                     f"field {path} has type {type_.simpleString()}; JSON keys are text: use map<string,…>"
                 )
             value = _or_null(_value(type_.valueType, f"{path}[]"), type_.valueContainsNull)
             return core.dict_schema(core.str_schema(), value)
-        case StringType() if type_.simpleString() == "string":
+        case T.StringType() if type_.simpleString() == "string":
             return core.str_schema(strict=True)
-        case BooleanType():
+        case T.BooleanType():
             return core.bool_schema(strict=True)
-        case ShortType() | IntegerType() | LongType():
+        case T.ShortType() | T.IntegerType() | T.LongType():
             bits, arrow = _WHOLE[type(type_)]
             least = -(1 << bits - 1)
             return core.int_schema(strict=True, ge=least, le=-least - 1, metadata={ARROW_TYPE: arrow})
-        case DoubleType():
+        case T.DoubleType():
             return core.float_schema(strict=True)
-        case FloatType():
+        case T.FloatType():
             single = core.float_schema(strict=True)
             return core.no_info_after_validator_function(_single, single, metadata={ARROW_TYPE: pa.float32()})
-        case DecimalType():
+        case T.DecimalType():
             return core.decimal_schema(max_digits=type_.precision, decimal_places=type_.scale)
-        case TimestampType():
+        case T.TimestampType():
             return core.no_info_before_validator_function(_moment, core.datetime_schema())
-        case TimestampNTZType():
+        case T.TimestampNTZType():
             local = core.datetime_schema(tz_constraint="naive")
             return core.no_info_before_validator_function(
                 _text_like(_MOMENT.match, "a date and time without a time zone, such as 2024-05-31T12:00:00"),
                 local,
             )
-        case DateType():
+        case T.DateType():
             guard = _text_like(_DATE.fullmatch, "a date such as 2024-05-31")
             return core.no_info_before_validator_function(guard, core.date_schema())
-        case BinaryType():
+        case T.BinaryType():
             return core.bytes_schema()
         case _:
             instead = _INSTEAD.get(type_.simpleString().partition("(")[0], "string and convert it afterwards")

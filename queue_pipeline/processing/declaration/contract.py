@@ -55,9 +55,7 @@ def returned_by(pipeline: QueuePipeline, messages: DataFrame) -> Returned:
 
 
 def _call(pipeline: QueuePipeline, messages: DataFrame) -> object:
-    """Call the transform. Whatever it raises is its failure: SystemExit would end the thread of the attempt in silence,
-    and its batch would wait for the lease, again and again.
-    """
+    """Call the transform. SystemExit would end the thread silently: it becomes a failure of the transform."""
     try:
         return pipeline.transform(messages)
     except Exception:
@@ -89,7 +87,6 @@ def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: objec
 
 
 def _frames(pipeline: QueuePipeline, results: Results) -> list[tuple[DataFrame, str, Outcome]]:
-    """Each frame with where it stands in the results and what its rows have in common."""
     frames: list[tuple[DataFrame, str, Outcome]] = []
     only = pipeline.output_queues[0].queue if len(pipeline.output_queues) == 1 else None
     if isinstance(results.sends, Mapping):
@@ -171,7 +168,6 @@ def _table_outcome(pipeline: QueuePipeline, given: Append | Merge, where: str, p
 
 
 def _count_outcomes(pipeline: QueuePipeline, kind: T.DataType, where: str) -> int:
-    """How many outcomes `each` has put into the column."""
     fields = kind.fields if isinstance(kind, T.StructType) else []
     names = [field.name for field in fields]
     if not names or names != [position_name(at) for at in range(len(names))]:
@@ -184,7 +180,6 @@ def _count_outcomes(pipeline: QueuePipeline, kind: T.DataType, where: str) -> in
 
 
 def _check_numbers(pipeline: QueuePipeline, row: T.StructType, where: str) -> None:
-    """What add_to adds up are numbers."""
     if ADDED in row.names and isinstance(added := row[ADDED].dataType, T.StructType):
         for field in added.fields:
             if not isinstance(field.dataType, T.NumericType):
@@ -211,7 +206,6 @@ def _check_origin(pipeline: QueuePipeline, kind: T.DataType, where: str) -> None
 
 
 def _columns(pipeline: QueuePipeline, types: Mapping[str, T.DataType], where: str, fixed: Outcome) -> Column:
-    """The columns of a plain frame as an outcome."""
     given = {name: F.col(name) for name in types if name in REPLY_COLUMNS}
     if where == "failures" and "error" not in given:
         raise _wrong(pipeline, "failures lacks the column error, which says what is wrong with a message")

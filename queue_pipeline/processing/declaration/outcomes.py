@@ -1,7 +1,6 @@
-"""What a transform says should become of a message: sends, replies, events, failures and table rows, as expressions.
+"""Outcomes as Spark expressions: sends, replies, events, failures and table rows.
 
-Each function makes one outcome of a row; `each` puts all of them on one row, so that Spark computes a batch once,
-however many queues and tables its results go to.
+Each function makes one outcome of a row. `each` puts all of them on one row, so that Spark computes a batch once.
 """
 
 from __future__ import annotations
@@ -136,8 +135,7 @@ def reply(
 ) -> Outcome:
     """A message to the sender of the one that is being processed, at its reply-to address.
 
-    `code` in place of a body is a whole number for a callback that waits for no more; where it is null, no reply is
-    sent.
+    `code` in place of a body is a whole number for a callback; where it is null, no reply is sent.
     """
     if code is None:
         content = _content("reply", json, body, delay, time_to_live)
@@ -170,10 +168,7 @@ def publish(
 
 
 def fail(error: Text, *, error_type: Text | None = None, when: Column | None = None) -> Outcome:
-    """This message cannot be processed, and never will be: it goes to the error queue, the rest of the batch goes on.
-
-    Without `when`, a message fails where `error` is not null.
-    """
+    """This message goes to the error queue. Without `when`, it fails where `error` is not null."""
     condition = error.isNotNull() if when is None and isinstance(error, Column) else when
     return Outcome(error=error, error_type=error_type, when=condition)
 
@@ -181,8 +176,7 @@ def fail(error: Text, *, error_type: Text | None = None, when: Column | None = N
 def add_to(table: str, *, key: Mapping[str, Value], add: Mapping[str, Value], when: Column | None = None) -> TableRow:
     """Add numbers to the row of a table that has this key, or insert it: in the transaction that completes the batch.
 
-    What the messages of a batch add to one key is summed up before it reaches the database. The table needs a unique
-    index on the key.
+    The rows of a batch are summed up by key. The table needs a unique index on the key.
     """
     if not key or not add:
         raise ConfigurationError(f"add_to {table!r}: give key={{column: value}} and add={{column: number}}")
@@ -216,10 +210,7 @@ def position_name(position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Rows for a table of the user's own, inserted in the transaction that completes the batch.
-
-    A frame of rows has `origin`, by which a row belongs to a message; all other columns are those of the table.
-    """
+    """Rows to insert with the completion; `origin` names the message of a row, the other columns are the table's."""
 
     table: str
     rows: DataFrame
@@ -237,9 +228,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that a transform can return: sends as one frame, several, or one a queue; failures; replies; own tables;
-    publications as one frame for each event type.
-    """
+    """All that a transform can return: sends are one frame, several, or one per queue; publications one per type."""
 
     sends: DataFrame | Sequence[DataFrame] | Mapping[str, DataFrame] | None = None
     replies: DataFrame | None = None

@@ -53,10 +53,7 @@ def _event(value: object) -> object:
 
 
 class QueuePipeline(BaseModel):
-    """One queue, one PySpark function, and what belongs to running it.
-
-    A module in the defs folder that holds one of these is all that a new pipeline needs.
-    """
+    """One queue, one PySpark function, and the settings of its runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
@@ -119,7 +116,6 @@ class QueuePipeline(BaseModel):
     )
 
     def __init__(self, **values: Any) -> None:
-        """Check what was declared; an error names the pipeline, the field and what is allowed."""
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -244,7 +240,6 @@ class QueuePipeline(BaseModel):
 
 
 def _explain(name: object, error: ValidationError) -> str:
-    """Every problem of a declaration in one line each, by the names that the person typed."""
     lines = []
     for problem in error.errors():
         where = ".".join(str(part) for part in problem["loc"])

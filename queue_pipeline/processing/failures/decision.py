@@ -33,8 +33,9 @@ class AfterDeath(enum.Enum):
 def after_failure(
     policy: Recoverability, messages: int, failures: int, *, unrecoverable: bool = False, kills: bool = False
 ) -> Step:
-    """What is done with messages that have now failed this many times. Several that failed together are split: one of
-    them is the cause, and the others are not. `kills`: Spark or a process died of them.
+    """The next step for messages that have failed this many times; several are split, because one of them is the cause.
+
+    `kills`: Spark or a process died while it worked on them.
     """
     if messages > 1:
         return Step.SPLIT
@@ -44,7 +45,7 @@ def after_failure(
 
 
 def after_abandonment(policy: Recoverability, messages: int, failures: int, *, isolated: bool) -> Step | None:
-    """What is due for messages that failed in other processes, before they are tried here; None: they are tried.
+    """The step for messages that failed in other processes, before they are tried here; None: they are tried.
 
     A death is counted on an isolated batch only; on any other, the failure was the message's own.
     """
@@ -53,7 +54,7 @@ def after_abandonment(policy: Recoverability, messages: int, failures: int, *, i
 
 
 def after_death(*, isolated: bool, is_gone: bool, can_restart: bool) -> AfterDeath:
-    """A Spark that several batches used may have died of any of them: only an isolated batch is counted.
+    """The step after Spark died. Any batch that shared it may be the cause, so only an isolated batch is counted.
 
     `is_gone`: no Spark answers, and a new one is needed; `can_restart`: this process can start one.
     """
@@ -65,7 +66,5 @@ def after_death(*, isolated: bool, is_gone: bool, can_restart: bool) -> AfterDea
 
 
 def after_unreliable_failure(messages: int, *, fails_for_all: bool) -> Step:
-    """What is done with messages that are nowhere but in this process: if the next ones fail as well, all are given up
-    at once.
-    """
+    """The step for messages that only this process has: all are given up if the next ones would fail as well."""
     return Step.GIVE_UP if fails_for_all or messages <= 1 else Step.SPLIT

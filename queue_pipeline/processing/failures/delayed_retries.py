@@ -42,7 +42,7 @@ class DelayedRetries:
         """Whether there is a table for delayed messages: one that a .NET endpoint installed may have another name."""
         if self._can_delay is None and self._pipeline.retries.delayed_retries:
             try:
-                self._transport.delayed.next_due_seconds(self._transport.resolve(self._pipeline.input_queue))
+                self._transport.next_due_seconds(self._pipeline.input_queue)
                 self._can_delay = True
             except QueueNotFoundError as error:
                 self._can_delay = False

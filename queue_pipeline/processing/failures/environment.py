@@ -58,9 +58,7 @@ class Environment:
         return self._stopped.is_set()
 
     def causes(self, error: BaseException) -> bool:
-        """Whether the next message would meet the same error. A missing or forbidden queue that a message asked to
-        reply to fails that message only.
-        """
+        """Whether the next message would meet the error. A missing reply queue fails only the message that named it."""
         if self._stopped.is_set():
             return True
         if isinstance(error, QueueNotFoundError):
@@ -70,7 +68,6 @@ class Environment:
         return isinstance(error, KINDS) or (isinstance(error, OSError) and error.errno in EXHAUSTED)
 
     def _needs(self, queue: str) -> bool:
-        """Whether every batch needs a queue, or a table that belongs to one."""
         resolved = [self._transport.resolve(name) for name in self._pipeline.queues]
         siblings = [
             self._transport.book.sibling(table, suffix)

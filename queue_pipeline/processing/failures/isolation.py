@@ -24,10 +24,10 @@ class Death:
 
 
 class Isolation:
-    """Says whether an error was the death of Spark, and which batch it is counted against.
+    """Decides whether Spark died, and which batch this is counted against.
 
-    A Spark that several batches use may have died of any of them: none is counted, and all are isolated. Only the
-    death of a Spark that worked on one batch and nothing else is a failure of that batch.
+    If several batches shared Spark, none is counted and all are isolated. Only the death of a Spark that worked on one
+    batch alone is a failure of that batch.
     """
 
     def __init__(self, claims: Claims, answers: Callable[[], bool], limit: RateLimit, spark: RunSpark | None) -> None:

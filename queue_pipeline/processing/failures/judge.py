@@ -33,8 +33,6 @@ class Judgement:
 
 @dataclass(slots=True)
 class _Suspect:
-    """A message that failed alone and waits for its verdict."""
-
     claim: Claim
     error: Exception
     is_cleared: bool = False
@@ -153,7 +151,7 @@ class Judge:
         return self.offer()
 
     def _look(self, sample: ClaimedBatch | None, error: Exception) -> tuple[Probe, Exception | None]:
-        """Probe, and again if that fails quickly: a service that refuses now and then is not down."""
+        """Probe, and repeat a probe that fails quickly: a service that sometimes refuses is not down."""
         works, fails = Probe.SAMPLE_WORKS, Probe.SAMPLE_FAILS
         if sample is None:
             works, fails = Probe.EMPTY_WORKS, Probe.EMPTY_FAILS
@@ -188,7 +186,7 @@ class Judge:
 
 
 def _first_of(batch: ClaimedBatch) -> ClaimedBatch | None:
-    """A copy of the first message of a batch, unless it is large: a slice would keep the whole batch in memory."""
+    """A copy of the first message of a batch, unless it is large; a slice would keep the whole batch in memory."""
     if not batch.messages.num_rows or len(batch.messages["body"][0].as_buffer()) > SAMPLE_BYTES:
         return None
     return replace(batch, messages=batch.messages.take([0]), unreadable=())

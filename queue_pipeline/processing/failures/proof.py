@@ -24,10 +24,7 @@ def proof_of(code: str | None, spark_config: Mapping[str, object]) -> str | None
 
 
 class Proof:
-    """Whether some message of a queue succeeded since the last change of code or Spark; safe to use from threads.
-
-    Costs a run one statement at its first success, and one if it has to know before that.
-    """
+    """Whether a message of a queue succeeded since the last change of code or Spark; thread-safe."""
 
     def __init__(self, counts: FailureCounts, queue: str, text: str | None) -> None:
         """`queue` is a canonical address; without a `text` only successes of this process count."""

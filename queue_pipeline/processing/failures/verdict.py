@@ -1,7 +1,4 @@
-"""The verdict on a message that failed alone: is the message the cause, or would the next one fail as well?
-
-Pure: what is known goes in, the decision comes out.
-"""
+"""The verdict on a message that failed alone, as a pure function: is it the cause, or would any message fail?"""
 
 from __future__ import annotations
 
@@ -62,10 +59,10 @@ def judge(evidence: Evidence, alike_failures: int, failures_in_a_row: int) -> Ve
 
 
 def tries(alike_failures: int, failures_in_a_row: int) -> int:
-    """How many different messages have to fail alike, without a success, before a run ends for it.
+    """How many different messages must fail alike, without a success, before a run ends for it.
 
-    Half of them are the neighbours of the first, the others come from elsewhere in the queue. Twice as many in each
-    run that follows a failed one: a good message behind many bad ones is found after a few runs.
+    Half of them are neighbours of the first, the others come from elsewhere in the queue. The number doubles in each
+    run that follows a failed one, so that a good message behind many bad ones is found after a few runs.
     """
     doublings: int = 2 ** (1 + min(max(failures_in_a_row, 0), MOST_DOUBLINGS))
     return alike_failures * doublings

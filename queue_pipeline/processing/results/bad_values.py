@@ -1,6 +1,6 @@
 """Values of a result that cannot be sent: each fails its own message, with a reason that names the field.
 
-Everything is looked for in whole columns; only what was found is looked at row by row.
+Checks run on whole columns; only the failures are handled row by row.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ def in_milliseconds(fields: Mapping[str, Any], name: str) -> tuple[Array, dict[i
 
 
 def bad_values(fields: Mapping[str, Any], typed: Collection[str], count: int) -> dict[int, str]:
-    """Why messages of an outcome cannot be sent, by position. `fields` are those that the outcome has, `typed` the
-    queues whose messages have a declared type.
-    """
+    """Why results of an outcome cannot be sent, by position; `typed` are the queues with a declared message type."""
     found: dict[int, str] = {}
 
     def note(where: Any, problem: str | Callable[[int], str]) -> None:

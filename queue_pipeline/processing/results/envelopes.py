@@ -66,7 +66,6 @@ def envelopes(sends: Sequence[Table], sending: Sending) -> list[MessageColumns]:
 
 
 def _split(rows: Table, column: str, into: dict[str, list[Table]]) -> None:
-    """Sort rows by what stands in a column."""
     values = pc.unique(rows[column]).to_pylist()
     for value in values:
         chosen = rows if len(values) == 1 else rows.filter(pc.equal(rows[column], value))
@@ -74,7 +73,7 @@ def _split(rows: Table, column: str, into: dict[str, list[Table]]) -> None:
 
 
 def _publications(rows: Table, event: str, sending: Sending) -> list[MessageColumns]:
-    """Events as messages: the same ids, headers and bodies for each subscriber, but for where answers go."""
+    """Events as messages: the same ids, headers and bodies for each subscriber, except for the reply-to address."""
     publication = sending.events[event]
     declared = replace(
         sending,
@@ -120,7 +119,6 @@ def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
 def _messages(
     rows: Table, message_ids: list[str], queue: str, delayed: bool, sending: Sending, reply_to: str | None
 ) -> MessageColumns:
-    """The messages of one queue."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     milliseconds = _milliseconds(columns, queue, delayed, sending)
     control = columns["code"].is_valid() if columns["code"].null_count < rows.num_rows else None
@@ -151,7 +149,7 @@ def _messages(
 
 
 def _milliseconds(columns: Mapping[str, Any], queue: str, delayed: bool, sending: Sending) -> list[int]:
-    """The delay of delayed messages, else the time to live: of the row, as declared for its queue, or none."""
+    """The delay of delayed messages, else the time to live of the row or of its queue."""
     if delayed:
         return list(columns["delay"].to_pylist())
     declared = sending.times_to_live.get(queue)
@@ -173,12 +171,10 @@ def _message_types(columns: Mapping[str, Any], queue: str, sending: Sending) -> 
 
 
 def _unless(control: Any, value: Any) -> Any:
-    """A header that control messages, where there are any, do not have."""
     return value if control is None or value is None else pc.if_else(control, pa.scalar(None, pa.string()), value)
 
 
 def _control(control: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """What marks a reply that is only a number."""
     if control is None:
         return {}
     flag = pc.if_else(control, wire.format_bool(True), pa.scalar(None, pa.string()))
@@ -186,7 +182,7 @@ def _control(control: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _saga(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """A reply to a saga names it, so that it is found without a mapping; other messages do not."""
+    """A reply to a saga carries its id and type, so that the saga is found without a mapping."""
     known = {wire.SAGA_ID: columns["saga_id"], wire.SAGA_TYPE: columns["saga_type"]}
     nothing = pa.scalar(None, pa.string())
     return {

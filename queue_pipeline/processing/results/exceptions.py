@@ -23,8 +23,6 @@ _LONGEST_VALUE = 2_048
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """One exception of a chain."""
-
     name: str
     message: str
     frames: tuple[Frame, ...]
@@ -33,9 +31,9 @@ class _Link:
 
 
 def describe(error: BaseException) -> Failure:
-    """The description of an exception. One that a Spark worker raised is described as if it were raised here.
+    """Describe an exception; one that a Spark worker raised is described as if it were raised here.
 
-    An exception that raises when it is formatted is described by its name and its frames.
+    An exception that raises when it is formatted is described by its name and frames.
     """
     try:
         chain = _chain(error)
@@ -86,7 +84,7 @@ def reason_of(error: BaseException) -> tuple[str, str]:
 
 
 def _chain(error: BaseException) -> list[_Link]:
-    """An exception and those behind it, from the outside in; a chain may be endless, or bite its own tail."""
+    """An exception and its causes, outermost first; the chain may be endless or contain itself."""
     chain: list[_Link] = []
     seen: set[int] = set()
     one: BaseException | None = error
@@ -141,7 +139,7 @@ def _said(error: object) -> str:
 
 
 def _text(chain: list[_Link]) -> str:
-    """The whole chain as .NET prints it: the causes within, and the frames of the innermost first."""
+    """The chain as .NET prints it: causes nested, the frames of the innermost first."""
     heads = [chain[0].message, *(link.message[:_LONGEST_INNER_MESSAGE] for link in chain[1:])]
     titles = [f"{link.name}: {head}" if head else link.name for link, head in zip(chain, heads, strict=True)]
     lines = "\n ---> ".join(titles).split("\n")
@@ -186,7 +184,6 @@ def _shorter_names(kind: type) -> Iterator[str]:
 
 
 def _class_named(name: str) -> type | None:
-    """An exception that a worker raised, if this process knows it too."""
     module, _, bare = name.rpartition(".")
     kind = _defined_in(module).get(bare)
     return kind if isinstance(kind, type) and issubclass(kind, BaseException) else None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry, retry_headers
-from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport.claims.completion import FailedRow
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.failed.error_message import Failure, error_message
@@ -46,20 +45,13 @@ class FailedCopies:
     """What becomes of messages of an NGinn queue, of which no copies are made."""
 
 
-class Consumer(Protocol):
-    """Who processed messages: a pipeline, or whatever else receives from a queue."""
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Who processed messages: what it calls itself, and the queues by which its copies come and go."""
 
-    @property
-    def endpoint_name(self) -> str:
-        """What it calls itself on the wire."""
-
-    @property
-    def input_queue(self) -> str:
-        """Where the messages came from."""
-
-    @property
-    def error_queue(self) -> str:
-        """Where those go that failed."""
+    endpoint_name: str
+    input_queue: str
+    error_queue: str
 
 
 def failed_copies(
@@ -70,9 +62,9 @@ def failed_copies(
     now: datetime,
     retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
 ) -> FailedCopies:
-    """The copies of messages, each with its own reason by row version; `retry` says which of them are tried again.
+    """The copies of messages, each with its own reason by row version; `retry` decides which are tried again.
 
-    They are columns and not operations: two messages may carry one id, and each of them has to arrive.
+    Columns, unlike operations, keep two messages with the same id.
     """
     errors, later = _CopyColumns(), _CopyColumns()
     failed: list[MessageFailure] = []
@@ -92,9 +84,7 @@ def failed_copies(
             headers, row["body"], failure, address, consumer.endpoint_name, now, message_id=row["message_id"]
         )
         errors.add(row["message_id"], NEVER_EXPIRES, copy.headers, row["body"])
-        failed.append(
-            MessageFailure(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"], now)
-        )
+        failed.append(_message_failure(row, reason))
     ready = [errors.ready(consumer.error_queue, False), later.ready(consumer.input_queue, True)]
     return FailedCopies([one for one in ready if one.ids], failed, len(later.ids))
 
@@ -114,19 +104,15 @@ def failed_in_place(
         milliseconds = None if again is None else round(again.delay.total_seconds() * 1000)
         marks.append(FailedRow(row["row_version"], text, milliseconds))
         if again is None:
-            failed.append(
-                MessageFailure(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
-            )
+            failed.append(_message_failure(row, reason))
     return FailedCopies((), failed, len(marks) - len(failed), marks)
 
 
-def reasons_of(failures: Iterable[Failed], place: Frame) -> dict[int, Failure]:
-    """Why messages failed, by row version: two rows may have one id. `place` is what refused those that name none."""
+def with_place(failures: Mapping[int, Failure], place: Frame) -> dict[int, Failure]:
+    """The same failures, with `place` as the stack trace of those that have none."""
     return {
-        one.row_version: Failure(
-            one.error_type, one.error, one.stack_trace or trace_at(one.error_type, one.error, [place])
-        )
-        for one in failures
+        version: one if one.stack_trace else replace(one, stack_trace=trace_at(one.error_type, one.message, [place]))
+        for version, one in failures.items()
     }
 
 
@@ -144,8 +130,11 @@ def ids_of(failed: Iterable[MessageFailure]) -> list[str]:
     return [one.message_id or one.id for one in failed]
 
 
+def _message_failure(row: Mapping[str, Any], reason: Failure) -> MessageFailure:
+    return MessageFailure(row["id"], row["message_type"], reason.error_type, reason.message, row["message_id"])
+
+
 def _message_data(row: Mapping[str, Any]) -> dict[str, str]:
-    """What NServiceBus reports about the message next to its exception."""
     data = {"Message ID": row["message_id"], "Transport message ID": row["id"]}
     return {"Message type": row["message_type"], **data} if row["message_type"] else data
 

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, ORIGIN_FIELDS, SEAL
 from queue_pipeline.processing.batch.part_report import row_ranges
-from queue_pipeline.processing.batch.staging import PartitionResults, TaskReport, abandon, stage_partition
+from queue_pipeline.processing.batch.staging import TaskReport, abandon, stage_partition
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.declaration.outcomes import OUTCOME
 from queue_pipeline.processing.results.envelopes import Sending, envelopes
@@ -30,13 +30,11 @@ from queue_pipeline.processing.results.sorting import (
 from queue_pipeline.processing.source.completion import complete_staged
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 
 class OutcomeWriter(DataSourceArrowWriter):
-    """Writes rows of (origin, outcome), and completes their claim with them.
-
-    `write` runs in the executors, `commit` and `abort` in a process of their own beside Spark's driver.
-    """
+    """Writes rows of (origin, outcome) in the executors; `commit`, beside the driver, completes their claim."""
 
     def __init__(self, settings: ExecutorSettings, claim: Claim, job: str) -> None:
         self._settings = settings
@@ -57,7 +55,9 @@ class OutcomeWriter(DataSourceArrowWriter):
         abandon(self._settings.open(), self._claim)
 
 
-def outcome_messages(rows: Table, sending: Sending, outputs: Sequence[str] | None) -> PartitionResults:
+def outcome_messages(
+    rows: Table, sending: Sending, outputs: Sequence[str] | None
+) -> tuple[list[MessageColumns], TaskReport]:
     """What becomes of a partition of `origin` and a column per outcome; all results of a message are in it."""
     rows = with_origin(rows)
     numbers = rows[ROW_VERSION]
@@ -67,11 +67,11 @@ def outcome_messages(rows: Table, sending: Sending, outputs: Sequence[str] | Non
     check_sends(sending.pipeline, outputs, sending.events, outcomes.sends)
     versions = np.unique(numbers.to_numpy())
     empty = np.setdiff1d(versions, outcomes.row_versions, assume_unique=True)
-    ready = envelopes(outcomes.sends, sending)
-    return PartitionResults(ready, outcomes.failures, outcomes.tables, row_ranges(versions), row_ranges(empty))
+    report = TaskReport((), outcomes.failures, outcomes.tables, row_ranges(versions), row_ranges(empty))
+    return envelopes(outcomes.sends, sending), report
 
 
-def written_messages(rows: Table, sending: Sending) -> PartitionResults:
+def written_messages(rows: Table, sending: Sending) -> tuple[list[MessageColumns], TaskReport]:
     """The same of a partition of (origin, outcome), as a program writes it."""
     broken = broken_seal(rows)
     if broken is not None:

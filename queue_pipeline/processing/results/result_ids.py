@@ -37,10 +37,10 @@ def result_ids(row_ids: Sequence[str], pipeline: str, destination: str, ordinals
 
 
 def number_results(row_ids: Array, given: Array, bodies: Array) -> list[int]:
-    """The place of each result among those of its message for one queue.
+    """The ordinal of each result among those of its message for one queue.
 
-    The numbers that the transform gave, if they differ among the results of a message; else those of this message are
-    counted in the order of number and body, which is the same however Spark arranged the rows.
+    The numbers of the transform, if they differ within the message; else the position in the order of number and body,
+    which does not depend on how Spark arranged the rows.
     """
     ordinals = pc.fill_null(given, 0)
     table = pa.table({"id": row_ids, "ordinal": ordinals})

@@ -1,7 +1,6 @@
-"""The results of a batch, sorted: related to their messages, checked, and separated into sends, failures and rows.
+"""Sorts the results of a batch: relates them to their messages, checks them, separates sends, failures and rows.
 
-Spark returns one row per message, or per group of them, with one struct column per outcome. Everything here works on
-whole columns.
+Spark returns one row per message or group, with one struct column per outcome. All work is on whole columns.
 """
 
 from __future__ import annotations
@@ -21,12 +20,13 @@ from queue_pipeline.processing.declaration.outcomes import ADDED, KEY, OUTCOME, 
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.results.bad_values import bad_values, in_milliseconds
 from queue_pipeline.processing.results.table_rows import OutcomeRows
+from queue_pipeline.transport.failed.error_message import Failure
 
 REFUSED = "MessageRefused"
 NO_REPLY_ADDRESS = "the message has no reply-to address, and the transform replies to it"
 NO_REASON = "the transform gave no reason"
-NO_OUTCOME = "NoOutcome"
-NO_OUTCOME_REASON = "the transform returned no send, reply, event, failure or table row for this message"
+NO_OUTCOME = Failure("NoOutcome", "the transform returned no send, reply, event, failure or table row for this message")
+"""Why a message without an outcome fails, for a pipeline that requires one."""
 ROW_VERSION = "row_version"
 
 _TEXT = pa.string()
@@ -48,31 +48,15 @@ FIELDS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """A message that the transform, or the schema of its body, refused."""
-
-    id: str
-    error_type: str
-    error: str
-    row_version: int
-    stack_trace: str = ""
-    """Where it was refused, as .NET prints it; empty for the transform, which is known elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
 class Sorted:
     """The outcomes of a batch. `sends` are tables of the same columns: the origin's, then FIELDS."""
 
     sends: Sequence[Table]
-    failures: Sequence[Failed]
+    failures: Mapping[int, Failure]
+    """Why messages failed, by row version; without a stack trace, as the transform refused them."""
     tables: Sequence[OutcomeRows] = ()
     row_versions: Array = ()
     """The messages that have an outcome, failures among them; each once, in order."""
-
-
-def no_outcome(row_version: int, id_: str = "") -> Failed:
-    """The failure of a message that has no outcome, for a pipeline that requires one."""
-    return Failed(id_, NO_OUTCOME, NO_OUTCOME_REASON, row_version)
 
 
 def with_origin(rows: Table) -> Table:
@@ -93,9 +77,7 @@ def broken_seal(rows: Table) -> str | None:
 
 
 def look_up_origin(rows: Table, messages: Table) -> Table | None:
-    """Rows of (row_version, outcomes) with the fields of their origin, looked up in the messages of the batch; None if
-    a result belongs to none of them.
-    """
+    """Add the fields of the origin to rows of (row_version, outcomes); None if a result belongs to no message."""
     numbers = pc.fill_null(rows[ROW_VERSION], -1).combine_chunks().to_numpy()
     known = messages[ROW_VERSION].to_numpy()
     if not np.array_equal(numbers, known):
@@ -137,14 +119,13 @@ def refused_among(pipeline: str, messages: Table, row_versions: Collection[int])
 def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
     """Separate sends, failures and table rows, in rows of an origin's fields and a column per outcome.
 
-    A message that fails is not half processed: nothing is sent or written for it. `typed` are the queues whose messages
-    have a declared type.
+    Nothing is sent or written for a message that fails. `typed` are the queues with a declared message type.
     """
     rows = in_order(rows)
     origin = rows.select(ORIGIN_FIELDS)
     sends: list[Table] = []
     found: list[tuple[Array, OutcomeRows]] = []
-    failures: dict[int, Failed] = {}
+    failures: dict[int, Failure] = {}
     has_outcome = np.zeros(rows.num_rows, bool)
     for position, name in enumerate(name for name in rows.column_names if name not in ORIGIN_FIELDS):
         outcome, own = rows[name].combine_chunks(), origin
@@ -164,7 +145,7 @@ def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
     tables = [replace(part, rows=_without(part.rows, of, failed)).summed() for of, part in found]
     return Sorted(
         [part for part in kept if part.num_rows],
-        tuple(failures.values()),
+        failures,
         [part for part in tables if part.rows.num_rows],
         _each_once(rows[ROW_VERSION].to_numpy()[has_outcome]),
     )
@@ -183,9 +164,8 @@ def in_order(rows: Table) -> Table:
 
 
 def _messages(
-    fields: Mapping[str, Any], origin: Table, position: int, failures: dict[int, Failed], typed: Collection[str]
+    fields: Mapping[str, Any], origin: Table, position: int, failures: dict[int, Failure], typed: Collection[str]
 ) -> Table:
-    """Messages to send as a table; those that fail are noted and left out."""
     count = origin.num_rows
     columns = {name: fields.get(name) for name in FIELDS}
     filled = {name: pa.nulls(count, FIELDS[name]) if value is None else value for name, value in columns.items()}
@@ -212,21 +192,21 @@ def _messages(
     if error.null_count == count:
         return part
     failing = pc.is_valid(error)
-    reasons = part.append_column("reason", error).filter(failing).select(["id", "error_type", "reason", ROW_VERSION])
+    reasons = part.append_column("reason", error).filter(failing).select(["error_type", "reason", ROW_VERSION])
     for row in reasons.to_pylist():
-        _note(failures, row["id"], row["error_type"] or REFUSED, row["reason"], row[ROW_VERSION])
+        _note(failures, row[ROW_VERSION], Failure(row["error_type"] or REFUSED, row["reason"]))
     return part.filter(pc.invert(failing))
 
 
-def _table_rows(fields: Mapping[str, Any], origin: Table, failures: dict[int, Failed]) -> OutcomeRows:
-    """Rows for a table; a message whose key is null fails, for no row of the table could be meant."""
+def _table_rows(fields: Mapping[str, Any], origin: Table, failures: dict[int, Failure]) -> OutcomeRows:
+    """Rows for a table; a message with a null in its key fails."""
     table = fields[TABLE][0].as_py()
     key, values, added = (_columns(fields.get(name)) for name in (KEY, VALUES, ADDED))
     for name, column in key.items():
         if column.null_count:
-            for row in origin.filter(column.is_null()).select(["id", ROW_VERSION]).to_pylist():
-                reason = f"table {table}: {name} is part of the key and is null; give every row a whole key"
-                _note(failures, row["id"], REFUSED, reason, row[ROW_VERSION])
+            reason = f"table {table}: {name} is part of the key and is null; give every row a whole key"
+            for row_version in origin[ROW_VERSION].filter(column.is_null()).to_pylist():
+                _note(failures, row_version, Failure(REFUSED, reason))
     return OutcomeRows(table, tuple(key), pa.table({**key, **values, **added}), tuple(added))
 
 
@@ -236,10 +216,9 @@ def _columns(struct: Any) -> dict[str, Any]:
     return {field.name: pc.struct_field(struct, [at]) for at, field in enumerate(struct.type)}
 
 
-def _note(failures: dict[int, Failed], id_: str, error_type: str, reason: str, row_version: int | None) -> None:
-    """The first reason counts. A result of no message has no row version; it is refused elsewhere."""
-    version = -1 if row_version is None else row_version
-    failures.setdefault(version, Failed(id_, error_type, reason, version))
+def _note(failures: dict[int, Failure], row_version: int | None, failure: Failure) -> None:
+    """The first failure counts. A result of no message has no row version; it is refused elsewhere."""
+    failures.setdefault(-1 if row_version is None else row_version, failure)
 
 
 def _without(rows: Table, row_versions: Array, failed: Any) -> Table:
@@ -257,7 +236,6 @@ def check_sends(
 
 
 def _check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
-    """Every result goes to a declared queue, or to the reply-to address of its message."""
     named = sends["destination"]
     if sends["event"].null_count < len(named) or pc.any(sends["reply"]).as_py():
         named = named.filter(pc.invert(pc.or_(sends["reply"], pc.is_valid(sends["event"]))))
@@ -270,7 +248,7 @@ def _check_outputs(pipeline: str, known: Collection[str], sends: Table) -> None:
 
 
 def _check_events(pipeline: str, known: Collection[str], sends: Table) -> None:
-    """Every event is declared, with what is above its type: subscribers of that would miss it otherwise."""
+    """Every event must be declared, with its parent types: their subscribers would miss it otherwise."""
     unknown = sorted(set(pc.unique(sends["event"].drop_null()).to_pylist()) - set(known))
     if unknown:
         raise TransformError(

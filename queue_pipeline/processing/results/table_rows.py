@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,11 +10,10 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 
 _EXACT = pa.decimal128(38, 0)
 """What whole numbers are summed up as: 64 bits would overflow silently."""
-_ABOUT = b"queue_pipeline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class OutcomeRows:
         return replace(self, rows=ordered.rename_columns([names[int(name[1:])] for name in (*keys, *added)]))
 
     def _exact(self, name: str) -> Any:
-        """Numbers of a type whose sum does not overflow: Arrow would wrap around silently."""
+        """Cast numbers to a type whose sum does not overflow silently."""
         column = self.rows[name]
         kind = column.type
         if pa.types.is_integer(kind):
@@ -58,23 +56,6 @@ class OutcomeRows:
         names = tuple(self.rows.column_names)
         columns = [_values(self.rows[name]) for name in names]
         return TableRows(self.table, names, list(zip(*columns, strict=True)), self.key, self.added)
-
-    def to_bytes(self) -> bytes:
-        """For the way from a Spark task to the run."""
-        about = json.dumps({"table": self.table, "key": self.key, "added": self.added}).encode()
-        rows = self.rows.replace_schema_metadata({_ABOUT: about})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows)
-        return sink.getvalue().to_pybytes()
-
-    @staticmethod
-    def from_bytes(data: bytes) -> OutcomeRows:
-        """What `to_bytes` made."""
-        rows = pa.ipc.open_stream(data).read_all()
-        about = json.loads((rows.schema.metadata or {})[_ABOUT])
-        rows = rows.replace_schema_metadata(None)
-        return OutcomeRows(about["table"], tuple(about["key"]), rows, tuple(about["added"]))
 
 
 def together(parts: Iterable[OutcomeRows]) -> list[TableRows]:

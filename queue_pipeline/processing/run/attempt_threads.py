@@ -25,10 +25,10 @@ class InWork:
 
 
 class AttemptThreads:
-    """Daemon threads, one for each attempt in work; a thread that is idle takes the next attempt.
+    """Daemon threads, one per attempt in work; an idle thread takes the next attempt.
 
-    The threads of `concurrent.futures` are joined when the process ends: one attempt that hangs would keep it for ever.
-    They are used again, because a classic Spark keeps a thread in Java for each of them.
+    `concurrent.futures` joins its threads at exit: an attempt that hangs would keep the process. Threads are reused
+    because a classic Spark keeps a Java thread for each of them.
     """
 
     def __init__(self, name: str) -> None:

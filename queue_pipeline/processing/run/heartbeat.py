@@ -65,10 +65,7 @@ class Heartbeat:
             return list(self._held.values())
 
     def beat(self) -> bool:
-        """Renew the slots and every held claim once; a lost claim is dropped, and its batch fails at completion.
-
-        Returns whether the database answered.
-        """
+        """Renew the slots and every held claim once; a lost claim is dropped. Returns whether the database answered."""
         answered = True
         if self._slots_held is not None:
             try:
@@ -92,14 +89,12 @@ class Heartbeat:
         return answered
 
     def __enter__(self) -> Heartbeat:
-        """Start beating."""
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop beating."""
         self._stop.set()
         self._thread.join(timeout=5)
 

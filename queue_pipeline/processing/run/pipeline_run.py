@@ -61,13 +61,11 @@ class PipelineRun:
         on_interrupt: Callable[[], None] = lambda: None,
         code_change: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`attempt` is called in threads, up to `slots` at a time, or as many as there are slots for it in the queue;
-        the rest is called in the caller's thread.
+        """`attempt` runs in threads, up to `slots` at a time; everything else runs in the caller's thread.
 
-        `judge` knows of messages that wait until others were tried. `hung` counts a failure of a batch whose attempt
-        did not return. `on_interrupt` stops what the threads compute when the run is terminated. `code_change` names a
-        module whose code is not the loaded one any more; it is asked before every batch, because the next one is for
-        the new code.
+        `hung` counts a failure of a batch whose attempt did not return. `on_interrupt` stops the computations when the
+        run is terminated. `code_change` names a module whose file is no longer the loaded one; it is asked before every
+        batch.
         """
         address = transport.resolve(pipeline.input_queue).canonical
         self._pipeline = pipeline
@@ -97,10 +95,9 @@ class PipelineRun:
         self._longest_wait = pipeline.peek_delay
 
     def run(self, claims: Sequence[Claim] = ()) -> RunEnd:
-        """Process the given claims, then all that there is; every claim is completed or released at the end.
+        """Process the given claims, then the queue; every claim is completed or released at the end.
 
-        A run that finds no slot in the queue ends at once. After a failure that no message causes, nothing more is
-        taken; batches in work are finished.
+        A run that gets no slot ends at once. After a failure that no message causes, it takes nothing more.
         """
         keep_memory()
         self._waiting = list(claims)
@@ -176,7 +173,6 @@ class PipelineRun:
         self._found_none = held <= in_work
 
     def _begin_next(self) -> None:
-        """Begin an attempt at the next batch, if there is one."""
         claim = self._next()
         if claim is None:
             # One slot to look for more in is enough; in the others another run may find work.
@@ -210,7 +206,6 @@ class PipelineRun:
         return self._judge is not None and self._judge.is_searching
 
     def _wait(self, seconds: float) -> None:
-        """Wait for attempts to end, or for time to pass."""
         self._found_none = False
         if self._stopping is not None:
             # The last batch may take long, and nothing more is looked for in the other slots.
@@ -253,10 +248,7 @@ class PipelineRun:
         return attempted.again
 
     def _leave_hung(self) -> None:
-        """Wait no longer for attempts that do not return: a failure of their messages is counted, and the run ends.
-
-        The thread stays behind until its process ends; what it may still complete is refused, for its claim is another.
-        """
+        """Give up attempts that do not return: a failure is counted, and the run ends. A late completion is refused."""
         now = time.monotonic()
         for future, work in list(self._in_work.items()):
             if future.done() or now < work.until:

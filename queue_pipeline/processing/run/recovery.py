@@ -46,10 +46,10 @@ logger = logging.getLogger(__name__)
 
 
 class Recovery:
-    """Tries batches of one pipeline; safe to use from several threads.
+    """Tries batches of one pipeline; thread-safe.
 
-    Failures are counted in the database, on the claim: a message stands alone in its claim before anything but the
-    halving of its batch is decided, so that the claim's count is the message's own.
+    Failures are counted in the database, on the claim. Batches are halved until a message is alone in its claim, so
+    that the count is the message's own.
     """
 
     def __init__(
@@ -61,9 +61,7 @@ class Recovery:
         proof: str | None = None,
         spark: RunSpark | None = None,
     ) -> None:
-        """With `executors`, the option `route` chooses the backend. `proof` stands for the code and Spark of the run;
-        `spark` is what `transformer` computes with, if it can be another one for batches that are tried alone.
-        """
+        """`proof` names the code and Spark of the run; `spark` can give isolated batches a Spark of their own."""
         self._pipeline = pipeline
         self._policy = pipeline.retries
         self._transport = transport
@@ -75,7 +73,7 @@ class Recovery:
         self.judge = Judge(self._policy.alike_failures, self.processor.probe, known, lambda: self.limit.failures)
         """Who is to blame for failures."""
         self.environment = Environment(pipeline, transport)
-        self._isolation = Isolation(transport.claims, self.processor.answers, self.limit, spark)
+        self._isolation = Isolation(transport.claims, transformer.answers, self.limit, spark)
         self._delayed = DelayedRetries(pipeline, transport)
         self._unreliable = UnreliableBatches(
             self.processor, transport.failures, self.environment, self.judge, self.limit
@@ -108,8 +106,8 @@ class Recovery:
             return self._attempt_unreliable(claim)
         batch = None
         try:
-            batch = self.processor.read(claim, with_sample=self.judge.needs_sample)
-            if suspects := self.processor.came_back(batch):
+            batch = self.processor.backend.read(claim, with_sample=self.judge.needs_sample)
+            if suspects := self.processor.backend.came_back(batch):
                 # A message that failed before is suspect: the others need not fail with it.
                 return Attempted(again=self._transport.claims.separate(claim, suspects))
             report = self.processor.process(batch)
@@ -123,9 +121,7 @@ class Recovery:
         return Attempted([report], self.judge.processed(report, batch))
 
     def hung(self, claim: Claim) -> Attempted:
-        """Note a batch whose attempt did not return: first it is isolated, because Spark itself may hang; then each
-        time is a failure. Nothing is computed or decided here, because that may hang too: the next run decides.
-        """
+        """Note a batch whose attempt did not return: it is isolated first, then counted. The next run decides."""
         error = BatchTimeoutError(
             f"{claim.messages:,} message(s) of {claim.queue}: the attempt did not return, though Spark was interrupted "
             f"after batch_seconds ({self._pipeline.batch_seconds:g} s); see what the transform waits for"
@@ -185,7 +181,6 @@ class Recovery:
         return replace(handled, again=(*handled.again, *self.judge.offer())) if is_first else handled
 
     def _check(self, judgement: Judgement, claim: Claim, error: Exception) -> None:
-        """End the run if no message is to blame."""
         if judgement.verdict is Verdict.ENVIRONMENT:
             cause, longest = shortened(in_a_line(describe(error)), LONGEST_CAUSE), self._policy.backoff.longest
             raise EverythingFailsError(
@@ -206,7 +201,7 @@ class Recovery:
             return Attempted((), (claim,), failure, step)
         try:
             is_here = batch is not None and batch.is_whole
-            messages = replace(batch, claim=claim) if batch and is_here else self.processor.read_whole(claim)
+            messages = replace(batch, claim=claim) if batch and is_here else self.processor.local.read(claim)
         except Exception as unread:
             if self.environment.causes(unread) or isinstance(unread, ClaimLostError):
                 raise
@@ -223,7 +218,7 @@ class Recovery:
     def _attempt_unreliable(self, claim: Claim) -> Attempted:
         """The claim ends first: from then on its messages are in this process only."""
         try:
-            batch = self.processor.read(claim)
+            batch = self.processor.local.read(claim)
         except Exception as error:
             if self.environment.causes(error) or isinstance(error, ClaimLostError):
                 raise

@@ -14,10 +14,9 @@ logger = logging.getLogger(__name__)
 
 
 class Search:
-    """Picks single messages all over the queue, instead of the neighbours of those that failed.
+    """Picks single messages from all over the queue, instead of the neighbours of those that failed.
 
-    Messages that failed stand alone in their claims, and stay so when they are released. So a message of a claim of
-    several has not been tried alone yet, neither in this run nor in those before.
+    Messages that failed are alone in their claims. So a message of a larger claim has not been tried alone yet.
     """
 
     def __init__(self, claims: Claims, take: Callable[[], Claim | None]) -> None:
@@ -30,9 +29,7 @@ class Search:
         self._has_gathered = False
 
     def pick(self, waiting: list[Claim], heartbeat: Heartbeat) -> Claim | None:
-        """The newest message of the last claim of several; the claims take turns. Then new messages, if there are any,
-        and those that stand alone at last.
-        """
+        """The newest message of the last claim of several; then new messages, then those alone in their claims."""
         self._gather(waiting, heartbeat)
         while True:
             several = [claim for claim in waiting if claim.messages > 1]
@@ -46,7 +43,6 @@ class Search:
                 return newest
 
     def _newest(self, claim: Claim, waiting: list[Claim], heartbeat: Heartbeat) -> Claim | None:
-        """Cut the newest message off a claim that waits; None if the claim was lost."""
         waiting.remove(claim)
         try:
             rest, newest = self._claims.split(claim, claim.messages - 1)

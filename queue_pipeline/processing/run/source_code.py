@@ -29,9 +29,7 @@ class SourceFile:
 
 
 class SourceCode:
-    """The files of all loaded modules that are the project's: those outside of the standard library and of
-    site-packages, and those of the named packages wherever they are installed.
-    """
+    """The files of the loaded modules that belong to the project: not installed, or of the named packages."""
 
     def __init__(self, packages: Iterable[str] = ()) -> None:
         """Look at the files for the first time: right after the project was imported is the best moment."""
@@ -48,9 +46,9 @@ class SourceCode:
         """The same in all processes that loaded the same code."""
 
     def change(self) -> str | None:
-        """A module whose file is no longer what was loaded; None if all are. A file that was only touched is the same.
+        """A module whose file is no longer what was loaded, or None. A file that was only touched is unchanged.
 
-        Costs some microseconds per module, and is meant to be asked before every batch.
+        It costs some microseconds per module, and is called before every batch.
         """
         self.look()
         for module, known in self._files.items():
@@ -127,13 +125,12 @@ def _digest(path: str) -> bytes:
 
 
 def _started() -> float:
-    """About when this process began: the logging module is loaded before any project is, and remembers when."""
+    """The start time of this process, as the logging module recorded it."""
     record = logging.makeLogRecord({})
     return record.created - record.relativeCreated / 1000
 
 
 def _installed_folders() -> tuple[str, ...]:
-    """Where the standard library and installed packages are."""
     paths = sysconfig.get_paths()
     known = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     known += [*site.getsitepackages(), site.getusersitepackages()]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from queue_pipeline.processing.batch.claimed_batch import prepare, read_rows
 from queue_pipeline.processing.batch.part_report import outside, row_ranges
-from queue_pipeline.processing.batch.staging import Manifest, TaskReport
-from queue_pipeline.processing.results.failed_copies import failed_copies, failed_in_place, reasons_of
+from queue_pipeline.processing.batch.staging import TaskReport
+from queue_pipeline.processing.results.failed_copies import Consumer, failed_copies, failed_in_place, with_place
 from queue_pipeline.processing.results.sorting import ROW_VERSION, strangers
 from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.transport import QueueTransport
@@ -23,22 +22,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class _Receiver:
-    """Who processed the messages of a queue, as copies in the error queue say."""
-
-    endpoint_name: str
-    error_queue: str
-    input_queue: str
-
-
 def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[TaskReport] = ()) -> None:
     """Send what tasks staged and end the claim, in one transaction; results of messages that it lacks are refused.
 
     Messages that failed go to the error queue for their own reasons, and rows whose headers cannot be read unchanged;
     those of an NGinn queue stay in it as failed ones.
     """
-    manifest = Manifest.of(reports)
+    report = TaskReport.joined(reports)
     unreadable: list[int] = []
     rows: list[tuple[int, int]] = []
     read = RowsRead()
@@ -47,15 +37,15 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
         rows += row_ranges(versions.to_numpy())
         read += RowsRead.of(versions.to_numpy().tolist())
         unreadable += [row.row_version for row in prepare(part)[1]]
-    check_rows(claim.queue, manifest, rows)
-    failed = read_rows(transport.claim_reader, claim, [one.row_version for one in manifest.failures])
-    reasons = reasons_of(manifest.failures, frame_of(complete_staged))
+    check_rows(claim.queue, report, rows)
+    failed = read_rows(transport.claim_reader, claim, [*report.failures])
+    reasons = with_place(report.failures, frame_of(complete_staged))
     if transport.layouts.of(transport.resolve(claim.queue)).keeps_failed:
         copies = failed_in_place(failed, reasons)
     else:
-        receiver = _Receiver(endpoint_of(claim.queue), transport.error_queue, claim.queue)
+        receiver = Consumer(endpoint_of(claim.queue), claim.queue, transport.error_queue)
         copies = failed_copies(receiver, claim.queue, failed, reasons, datetime.now(UTC))
-    tables = together(rows for report in reports for rows in report.tables)
+    tables = together(report.tables)
 
     def write(connection: Connection) -> None:
         for table in tables:
@@ -68,15 +58,15 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
             write,
             sends=copies.ready,
             unreadable=unreadable,
-            staged=manifest.groups,
+            staged=report.groups,
             failed=copies.marks,
             read=read,
         )
     )
 
 
-def check_rows(pipeline: str, manifest: Manifest, known: Sequence[tuple[int, int]]) -> None:
+def check_rows(pipeline: str, report: TaskReport, known: Sequence[tuple[int, int]]) -> None:
     """Refuse results that belong to no message of the claim."""
-    stranger = outside(manifest.rows, known)
+    stranger = outside(report.rows, known)
     if stranger is not None:
         raise strangers(pipeline, f"row version {stranger}")

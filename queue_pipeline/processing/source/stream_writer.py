@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,13 +19,11 @@ from queue_pipeline.transport.claims.claim import Claim, lost
 from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
 
 
+@dataclass(frozen=True)
 class StreamReport(TaskReport):
-    """A task's word on what it staged, and for which claim; none if its stream held none."""
+    """What a task of a stream staged, and for which claim; None if its stream held none."""
 
-    def __init__(self, claim: Claim | None, report: TaskReport | None) -> None:
-        made = report or TaskReport("")
-        super().__init__(made.task, made.groups, made.failures, made.rows, made.tables)
-        self.claim = claim
+    claim: Claim | None = None
 
 
 class StreamOutcomeWriter(DataSourceStreamArrowWriter):
@@ -44,7 +43,7 @@ class StreamOutcomeWriter(DataSourceStreamArrowWriter):
         claim = self._claim(self._settings.open())
         batches = [batch for batch in iterator if batch.num_rows]
         if not batches:
-            return StreamReport(claim, None)
+            return StreamReport(claim=claim)
         if claim is None:
             raise ClaimLostError(
                 f"stream {self._stream}: there are results, and no claim to complete with them: it was lost to another "
@@ -54,7 +53,7 @@ class StreamOutcomeWriter(DataSourceStreamArrowWriter):
         report = stage_partition(
             self._settings, claim, self._stream, batches, partial(written_messages, sending=sending)
         )
-        return StreamReport(claim, report)
+        return StreamReport(**vars(report), claim=claim)
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
         """Send what successful attempts staged and end the claim; nothing where it was ended before a restart."""

@@ -1,4 +1,4 @@
-"""What a transform caches ends with its attempt: Spark shares its cache among all sessions, and keeps it for ever."""
+"""Caches of a transform end with its attempt: Spark shares its cache among sessions and never clears it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ class AttemptCaches:
     """Notes what is cached in one session, by frame or by name, from any thread."""
 
     def __init__(self, session: SparkSession) -> None:
-        """Whatever the session caches from now on is noted."""
         self._session: Any = session
         self._frames: list[DataFrame] = []
         self._views: list[str] = []
@@ -43,10 +42,10 @@ class AttemptCaches:
         self._is_by_name |= not name.startswith(_VIEW)
 
     def persist(self, frame: Any, original: Any, level: StorageLevel) -> Any:
-        """Cache a frame as Spark does, so that it can be found again.
+        """Cache a frame so that it can be found again.
 
-        A Connect server finds a cached frame by the plan that it makes of it anew, which differs where a random seed is
-        drawn: it would neither use nor forget it. A view is analysed once.
+        A Connect server finds a cached frame by its plan, which it makes anew; with a random seed the plan differs. A
+        view is analysed once.
         """
         if is_remote():
             view = f"{_VIEW}{uuid.uuid4().hex}"

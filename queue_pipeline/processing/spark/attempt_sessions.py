@@ -1,4 +1,4 @@
-"""A Spark session for each attempt: what a transform sets, registers or caches there ends with the attempt."""
+"""A Spark session per attempt: what a transform sets, registers or caches ends with the attempt."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from queue_pipeline.processing.spark.internals.patches import active
 
 
 class AttemptSessions:
-    """A Spark session for each attempt, so that temporary views, settings and functions never reach another one.
+    """A Spark session per attempt: views, settings and functions of a transform reach no other attempt. Thread-safe.
 
-    Each is a clone of the run's own session, which no transform ever sees. Safe to use from several threads.
+    Each is a clone of the run's own session, which no transform ever sees.
     """
 
     def __init__(self, base: Callable[[], SparkSession], seconds: float = threading.TIMEOUT_MAX) -> None:

@@ -1,6 +1,6 @@
-"""Spark's description of an error without the JVM's part; where a worker's Python failed, its exceptions.
+"""Spark errors without the JVM's part, and the exceptions of Python workers.
 
-An exception of a worker reaches the driver as the text of its traceback, inside the message of another.
+A worker's exception reaches the driver as the text of its traceback, inside the message of another error.
 """
 
 from __future__ import annotations

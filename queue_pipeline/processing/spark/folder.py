@@ -1,7 +1,6 @@
-"""The private folder of a Spark that runs on this machine: one for each project and setting.
+"""The private folder of a Spark on this machine: one per project and setting.
 
-What Spark writes there are parts of messages (shuffles, spills), and the token of a warm server. A server that was
-started for another project has the environment of that project, and one of another setting other properties.
+It holds parts of messages (shuffles, spills) and the token of a warm server.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ def _project() -> str:
 
 
 def _chooses_local(config: Mapping[str, str]) -> bool:
-    """Whether the user named the folders of Spark's local files."""
     return (
         _LOCAL_PROPERTY in config
         or bool(os.environ.get(LOCAL_VARIABLE))

@@ -1,8 +1,7 @@
-"""How a batch gets from here to Spark: as a file where Spark runs on this machine, else over the connection.
+"""Hands a batch to Spark: as a file if Spark runs on this machine, else over the connection.
 
-Over the connection, a batch is hashed, cut up, sent, put together and unpacked before Spark sees its first row. A file
-of columns is written in one go, and Spark reads what the transform asks for in as many tasks as it has cores. Measured,
-batches of 40,000 orders of the worked example: 58 against 30 microseconds of Java's time a message, 33 against 24 here.
+A file is written at once, and Spark reads its columns in parallel. Batches of 40,000 orders take 30 instead of 58 µs of
+Java's processor time per message, and 24 instead of 33 µs here.
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ class Handover:
         yield spark.table(view)
 
     def _is_here(self, spark: SparkSession) -> bool:
-        """Whether Spark's tasks run on this machine, by its settings."""
         if self._reads_files is None:
             client: Any = spark.client if is_remote() else None
             is_elsewhere = client is not None and getattr(client, "host", "") not in _LOOPBACK
@@ -69,7 +67,7 @@ class Handover:
         return self._reads_files is not False
 
     def _can_read(self, frame: DataFrame, rows: int) -> bool:
-        """Try the first file: a server behind a forwarded port has another disk, or another user's rights."""
+        """Try the first file: a server behind a forwarded port has another disk or user."""
         if self._reads_files is None:
             try:
                 self._reads_files = frame.count() == rows
@@ -80,7 +78,7 @@ class Handover:
 
 
 def _written(rows: pa.Table, stack: contextlib.ExitStack) -> Path | None:
-    """A file that is there for as long as the stack; None when there is no room for it, which no message causes."""
+    """The file of the rows, removed with the stack; None if there is no room for it, which no message causes."""
     try:
         path = stack.enter_context(temporary_folder(_FOLDER)) / _FILE
         _write(rows, path)
@@ -91,7 +89,7 @@ def _written(rows: pa.Table, stack: contextlib.ExitStack) -> Path | None:
 
 
 def _write(rows: pa.Table, path: Path) -> None:
-    """Plain columns: nothing is gained by making the file small, and it is gone in seconds."""
+    """Plain columns: compression gains nothing for a file that lives for seconds."""
     make_private_file(path)
     most = max(1, -(-rows.num_rows // (os.cpu_count() or 1)))
     pq.write_table(rows, path, row_group_size=most, compression="none", use_dictionary=False, write_statistics=False)

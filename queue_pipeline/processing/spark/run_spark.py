@@ -16,10 +16,9 @@ from queue_pipeline.processing.spark.session import prepare_environment
 
 
 class RunSpark:
-    """Sessions of the shared Spark; while a batch is isolated, of a server that no other run and no other batch uses.
+    """Sessions of the shared Spark; for an isolated batch, of a server that only this batch uses.
 
-    A driver inside of the run is its own already; a server at an address cannot be started anew. There an isolated
-    batch is alone in its run, and nothing else changes.
+    A driver inside of the run is its own already; a server at an address cannot be started anew.
     """
 
     def __init__(self, shared: Callable[[], SparkSession], config: Mapping[str, str]) -> None:
@@ -71,7 +70,6 @@ class RunSpark:
 
     @property
     def _has_own_server(self) -> bool:
-        """Whether the shared Spark is a local server that is kept warm for all runs."""
         is_reused = self._config.get("spark.local.connect.reuse", os.environ.get("SPARK_LOCAL_CONNECT_REUSE", ""))
         is_warm = self._config.get("spark.remote", "").startswith("local") and is_reused.lower() in ("1", "true")
         return is_warm and can_connect()

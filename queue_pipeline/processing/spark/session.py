@@ -50,7 +50,7 @@ def start_session(config: Mapping[str, str]) -> SparkSession:
 
 
 def _built(config: dict[str, str]) -> SparkSession:
-    """Start Spark, or a session on it. Whatever is raised here, no message causes it."""
+    """Start Spark, or a session on it. No message causes an error here."""
     builder: Any = SparkSession.builder
     try:
         for name, value in config.items():

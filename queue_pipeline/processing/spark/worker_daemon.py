@@ -1,7 +1,6 @@
-"""The process from which Spark forks its Python workers, with all loaded that tasks of ours need.
+"""The process from which Spark forks its Python workers, with the modules of our tasks loaded.
 
-Spark's own loads next to nothing, and every worker by itself: more than a second of processor time each, and again when
-a worker was idle for a minute. `spark.python.daemon.module` names this one where workers are known to have it.
+Otherwise each worker loads them itself, which takes more than a second of processor time, again after each idle minute.
 """
 
 from __future__ import annotations
@@ -39,10 +38,9 @@ def load() -> None:
 
 
 def follow_code() -> None:
-    """Have workers load the project's modules anew once a file of theirs changed.
+    """Have workers reload the project's modules after a file changed.
 
-    Spark uses a worker for task after task of all runs, and functions of a module are sent to it by name: it would call
-    those that it once loaded.
+    Spark reuses workers for all runs and sends functions of a module by name: a worker would call the old code.
     """
     code = SourceCode()
 

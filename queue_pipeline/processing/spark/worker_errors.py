@@ -45,7 +45,7 @@ def own_error(error: BaseException) -> QueuePipelineError | None:
 
 
 def _made(kind: type[QueuePipelineError], message: str) -> QueuePipelineError:
-    """An error with the words that it had; some are made of other things than their words."""
+    """An error with this text; the constructors of some errors take other arguments."""
     made = kind.__new__(kind)
     QueuePipelineError.__init__(made, message)
     if isinstance(made, QueueNotFoundError):

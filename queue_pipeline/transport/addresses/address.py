@@ -1,8 +1,6 @@
-"""Queue addresses: the text that names a queue on the wire, and the table that it means.
+"""Queue addresses: `table@[schema]@[catalog]` on SQL Server, `"schema"."table"` on PostgreSQL, a name on SQLite.
 
-Two families exist beside each other. SQL Server writes `table@[schema]@[catalog]`, PostgreSQL writes
-`"schema"."table"`. SQLite has neither schemas nor .NET peers: there an address is a table's name.
-Everything here is a function of values; no database is asked.
+These are functions of values; no database is asked.
 """
 
 from __future__ import annotations
@@ -128,8 +126,8 @@ def format_sqlite(address: QueueAddress) -> str:
 def _next_part(rest: str) -> tuple[str, str]:
     """One part of a SQL Server address, and the text after its `@`.
 
-    A bracketed part may hold `@`: it ends at the first `@` with an odd number of closing brackets before it, because
-    an escaped one counts twice. The first character is never the end, as in the reference.
+    A bracketed part ends at the first `@` after an odd number of closing brackets, because an escaped one counts twice.
+    The first character is never the end, as in the reference.
     """
     bracketed, closing, end = rest.startswith("["), 0, len(rest)
     for position, character in enumerate(rest[1:], start=1):

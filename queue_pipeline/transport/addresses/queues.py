@@ -10,6 +10,7 @@ from queue_pipeline.transport.database.dialects.dialect import Dialect
 from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.endpoint import NGINN, is_endpoint, parse_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import VARIABLE, NGinnSettings
+from queue_pipeline.transport.messages import headers as wire
 
 NSERVICEBUS = "nservicebus"
 """The layout of the NServiceBus SQL transport, which is the folder of its statements under sql/<dialect>/."""
@@ -29,6 +30,20 @@ def layout_of(address: object) -> str:
     return NGINN if is_endpoint(address) else NSERVICEBUS
 
 
+def instance_address(endpoint: str, discriminator: str | None = None) -> QueueAddress:
+    """The queue `<endpoint>.<discriminator>` of one instance; by default with this machine's name."""
+    name = wire.machine_name() if discriminator is None else discriminator
+    for what, text in (("endpoint", endpoint), ("discriminator", name)):
+        if not text.strip():
+            raise AddressError(f"the {what} of an instance queue is empty; give it a name")
+        check_name(text)
+    if name.lower() in (DELAYED_SUFFIX.lower(), CLAIMED_SUFFIX.lower()):
+        raise AddressError(
+            f"{endpoint}.{name} is a table that belongs to the queue {endpoint}; choose another discriminator"
+        )
+    return QueueAddress(f"{endpoint}.{name}")
+
+
 @dataclass(frozen=True, slots=True)
 class QueueTable:
     """A queue's table: its parts, its quoted name, and the address that peers know it by."""
@@ -42,7 +57,6 @@ class QueueTable:
     """The shape of the table, which is the folder of its statements under sql/<dialect>/."""
 
     def __str__(self) -> str:
-        """The canonical address, which is what people and peers call the queue."""
         return self.canonical
 
 

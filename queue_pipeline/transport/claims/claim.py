@@ -61,7 +61,6 @@ class RowsRead:
         return RowsRead(len(versions), min(versions), max(versions), sum(version & LOW_BITS for version in versions))
 
     def __add__(self, other: RowsRead) -> RowsRead:
-        """The figures of both together."""
         firsts = [one.first for one in (self, other) if one.first is not None]
         lasts = [one.last for one in (self, other) if one.last is not None]
         return RowsRead(
@@ -72,7 +71,6 @@ class RowsRead:
         )
 
     def __str__(self) -> str:
-        """In words, for errors."""
         if not self.messages:
             return "no messages"
         return f"{self.messages:,} messages (row versions {self.first} to {self.last}, checksum {self.low_bits:x})"

@@ -42,10 +42,7 @@ class ClaimReader:
     def parts(
         self, claim: Claim, max_messages: int = DEFAULT_PART_MESSAGES, max_bytes: int = DEFAULT_PART_BYTES
     ) -> list[Part]:
-        """The claim's parts in order; a message larger than the bound is a part of its own.
-
-        Together they are as many messages as the claim has, or there are none: half a claim is never taken for a whole.
-        """
+        """The parts of a claim in order, an error if they are not all of it; a larger message is a part of its own."""
         if max_messages < 1 or max_bytes < 1:
             raise ConfigurationError(f"queue {claim.queue}: a part needs room for at least one message and one byte")
         command = self._store.statement(self._store.tables(claim), "parts")
@@ -73,10 +70,7 @@ class ClaimReader:
             yield self.read_part(claim, part, body=body)
 
     def read_part(self, claim: Claim, part: Part, *, body: bool = True) -> pa.RecordBatch:
-        """One part as one record batch; fewer messages than it was cut to mean that others have them by now.
-
-        Raises MessageTooLargeError where it holds a message that no pipeline reads.
-        """
+        """One part as one record batch. Raises ClaimLostError if others took some of it, or MessageTooLargeError."""
         # Arrow takes a third of a second to import, and most commands never read a claim.
         with needed_by("reading a claim"):
             from queue_pipeline.transport.claims.message_table import from_rows

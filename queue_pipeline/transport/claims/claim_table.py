@@ -118,7 +118,6 @@ class ClaimTable:
         return self._branch(transaction, tables, claim, other)
 
     def _branch(self, transaction: Transaction, tables: ClaimTables, claim: Claim, other: str) -> tuple[Claim, Claim]:
-        """Write the row of a claim whose messages were just taken out of another."""
         messages, size, first = self.sizes(transaction, tables, other)
         branch, ids = self.claims_statement("branch", claim.queue), {"new_claim_id": other, "claim_id": claim.claim_id}
         transaction.execute(branch, messages=messages, bytes=size, first=first, **ids)

@@ -1,7 +1,7 @@
-"""Claims: a batch held durably, outside any transaction, until it is completed together with its results.
+"""Claims: batches held durably, outside of any transaction, until they are completed together with their results.
 
-A claim is a row in `QueueClaims` and the messages that were moved from the queue into `<queue>.Claimed`. Its owner and
-attempt are the fence: only the process that holds a claim can complete it, see `completion.py`.
+A claim is a row in `QueueClaims` and the messages in `<queue>.Claimed`. Only its holder can complete it, see
+`completion.py`.
 """
 
 from __future__ import annotations
@@ -73,10 +73,7 @@ class Claims:
         max_bytes: int = DEFAULT_MAX_BYTES,
         lease_seconds: float = DEFAULT_LEASE_SECONDS,
     ) -> Claim | None:
-        """The next batch: one whose lease ran out or that was released first, else the head of the queue.
-
-        None means that nothing was to be had: the queue is empty, or others hold all of it.
-        """
+        """The next batch: a released or expired claim, else the head of the queue; None if nothing is available."""
         check_claim(queue, owner, max_messages, max_bytes, lease_seconds)
         bounds, lease = Bounds(max_messages, max_bytes), round(lease_seconds * 1000)
         tables = self._book.claim_tables(queue)
@@ -90,10 +87,9 @@ class Claims:
         return replace(claim, forwarded=claim.forwarded + left) if claim is not None and left else claim
 
     def adopt(self, claim: Claim, owner: str, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> Claim | None:
-        """Take over one claim that was released, whose lease ran out, or whose holder the caller knows to be dead.
+        """Take over one claim that was released, that expired, or whose holder the caller knows to be dead.
 
-        The last is believed only while the claim is still as given: owner and attempt. Of several adopters one wins.
-        Returns the claim as it is now; None when it was completed, or another owner holds it.
+        A claim that changed hands meanwhile is not adopted: then, and if it was completed, the result is None.
         """
         check_owner(claim.queue, owner)
         check_lease(claim.queue, lease_seconds)
@@ -122,34 +118,21 @@ class Claims:
         self._database.run(hold)
 
     def begin(self, claim: Claim) -> None:
-        """Note that its messages are being tried: if their holder dies from now on, they may be the cause. They are
-        isolated then, and counted if they were already.
-
-        A caller that counts no failures need not note it.
-        """
+        """Note that its messages are tried: if their holder dies now, they are isolated, or counted if they were."""
         command = self._store.claims_statement("begin", claim.queue)
         if self._database.run(lambda own: own.count(command, **claim.fence)) != 1:
             raise lost(claim)
 
     def release(self, claim: Claim, *, died: bool = False) -> None:
-        """Let go of a claim at once; the next claim on its queue takes it over, at the next attempt.
-
-        `died`: the holder is known to have died. If its messages were being tried, see `begin`.
-        """
+        """Release a claim; the next claim on its queue takes it over. `died`: its holder died, see `begin`."""
         self._database.run(lambda own: self._store.release(own, claim, died=died))
 
     def release_owner(self, owner: str, *, died: bool = False) -> list[Claim]:
-        """Let go of every claim that this owner still holds, after its run failed or was cancelled.
-
-        Returns the claims as they were held; `died` as in `release`.
-        """
+        """Release every claim of an owner whose run ended; returns them as they were held. `died` as in `release`."""
         return self._database.run(lambda own: self._store.release_owner(own, owner, died=died))
 
     def fail(self, claim: Claim, error: str) -> tuple[Claim, int]:
-        """Count a failure of a claim's messages, in the database, where restarts and other receivers find it.
-
-        Returns the claim with the new count, and how many attempts on its queue failed in a row; see `FailureCounts`.
-        """
+        """Count a failure of a claim; returns it, and how many attempts on its queue failed in a row."""
 
         def count_failure(transaction: Transaction, text: str) -> tuple[Claim, int]:
             failed = self._store.fail(transaction, claim, text)
@@ -158,9 +141,9 @@ class Claims:
         return self._failures.beside(error, count_failure)
 
     def isolate(self, claim: Claim, error: str) -> tuple[Claim, int]:
-        """Mark a claim that was in work when Spark died: its messages are tried with no other beside them from now on.
+        """Mark a claim that was in work when Spark died: from now on its messages are tried alone.
 
-        It is no failure of theirs, but one of the queue. Returns the claim, and how many there were in a row.
+        The failure is counted for the queue only. Returns the claim, and how many attempts failed in a row.
         """
         command = self._store.claims_statement("isolate", claim.queue)
 
@@ -183,10 +166,7 @@ class Claims:
         self._failures.beside(error, note)
 
     def give_back(self, claim: Claim) -> int:
-        """Put a claim's messages back into the queue, for receivers that know nothing of claims.
-
-        They keep their place, except on SQL Server, where they go to the end. Returns how many there were.
-        """
+        """Return a claim's messages to the queue, on SQL Server to its end; returns how many there were."""
         tables = self._store.tables(claim)
 
         def restore(transaction: Transaction) -> int:
@@ -233,10 +213,7 @@ class Claims:
         return self._database.run(cut)
 
     def separate(self, claim: Claim, ranges: Sequence[tuple[int, int]]) -> tuple[Claim, Claim]:
-        """Cut a claim in two that go on independently: the rest, and the messages in these ranges of row versions.
-
-        Both must have messages.
-        """
+        """Split a claim in two: the rest, and the messages in these ranges of row versions. Neither may be empty."""
         tables = self._store.tables(claim)
         return self._database.run(lambda own: self._store.separate(own, tables, claim, ranges))
 

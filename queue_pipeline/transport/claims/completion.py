@@ -15,7 +15,7 @@ from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, 
 from queue_pipeline.transport.layouts.layout import Layouts, RefusedCompletionError
 from queue_pipeline.transport.messages.message import Operation
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.send import AnyShipment, Sender, count
+from queue_pipeline.transport.send import Sender, count
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -66,10 +66,7 @@ class Completer:
     def complete(self, done: Completion) -> int:
         """End a claim: fence, own work, sends and the end of its messages; returns how many messages were sent."""
         claim, tables = done.claim, self._store.tables(done.claim)
-        prepared: list[AnyShipment] = [
-            *self._sender.prepare(done.operations),
-            *self._sender.prepare_columns(done.sends),
-        ]
+        prepared = [*self._sender.prepare(done.operations), *self._sender.prepare_columns(done.sends)]
 
         def finish(transaction: Transaction) -> int:
             self._store.pass_fence(transaction, claim)
@@ -115,8 +112,6 @@ class Completer:
         return all(status.claim_id != claim.claim_id for status in claims)
 
     def _follow_up(self, claim: Claim, refusal: RefusedCompletionError) -> None:
-        """End a claim without results, as its layout says."""
-
         def end(transaction: Transaction) -> None:
             self._store.pass_fence(transaction, claim)
             refusal.follow_up(transaction)

@@ -1,6 +1,4 @@
-"""Failure counts: queues whose batches fail, counted in the database so that every receiver slows down together; and
-which code last succeeded on a queue.
-"""
+"""Failure counts of queues, shared by all receivers, and the code that last succeeded on a queue."""
 
 from __future__ import annotations
 
@@ -59,10 +57,9 @@ class FailureCounts:
         return self.beside(error, lambda own, text: self.record(own, queue, text))
 
     def beside(self, error: str, work: Callable[[Transaction, str], T]) -> T:
-        """Run a transaction that records a failure with words that can be stored.
+        """Run a transaction that records a failure with storable words; again if another one recorded the first.
 
-        Once more if another was the first to record one of this queue. If the database refuses the words, a fixed text
-        takes their place: a failure that is not counted would be tried for ever.
+        If the database refuses the words, a fixed text replaces them: an uncounted failure would be retried forever.
         """
         text = storable(error, LONGEST_ERROR)
         try:

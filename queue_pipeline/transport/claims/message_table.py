@@ -21,10 +21,7 @@ SCHEMA = pa.schema(_FIELDS)
 
 
 def from_rows(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """The rows of the section `read`: the columns of a message, and the two of version 1.
-
-    A text that is not Unicode makes its own row unreadable, and no other.
-    """
+    """The rows of the section `read` as columns. A text that is not Unicode makes only its own row unreadable."""
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * (len(SCHEMA) + 2)
     *columns, correlation_ids, reply_to_addresses = columns
     if any(correlation_ids) or any(reply_to_addresses):

@@ -1,7 +1,6 @@
-"""The outbox: results that lie ready beside a claim, staged by many processes, until one transaction completes it.
+"""The outbox: results staged by many processes beside a claim, until one transaction completes it.
 
-Nothing in it counts for anything until then: to stage results a process must still hold the claim, and the completion
-takes exactly the groups that were reported to it, row for row, and drops the rest.
+Only the holder of the claim can stage. The completion moves exactly the groups that were reported, and drops the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import StagedLostError
 from queue_pipeline.transport.messages.message import new_row_ids
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.send import ReadyShipment, Sender, uuid_bytes
+from queue_pipeline.transport.send import Sender, Shipment, uuid_bytes
 
 STAGED_TYPES = ("bytea", "text", "int4", "bytea", "int8", "text", "bytea")
 """Those of section `outbox.copy`; for ids see `uuid_bytes`."""
@@ -44,11 +43,9 @@ class Outbox:
         self._sender = sender
 
     def stage(self, claim: Claim, task: str, ready: Iterable[MessageColumns]) -> list[StagedGroup]:
-        """Lay messages ready under the name of a task, all or none, if the claim is still its holder's.
-
-        `task` must be new for every attempt: what an earlier one staged is never added to.
-        """
-        shipments = self._sender.prepare_columns(ready)
+        """Stage messages under the name of a task, all or none. Each attempt needs a new name."""
+        sets = list(ready)
+        shipments = self._sender.prepare_columns(sets)
         if not shipments:
             return []
 
@@ -58,9 +55,13 @@ class Outbox:
             self._hold(transaction, claim)
 
         self._database.run(write)
-        return [_staged_group(task, number, shipment) for number, shipment in enumerate(shipments)]
+        filled = (one for one in sets if one.ids)
+        return [
+            StagedGroup(task, number, str(one.destination), one.delayed, len(one.ids))
+            for number, one in enumerate(filled)
+        ]
 
-    def _write(self, transaction: Transaction, claim: Claim, shipment: ReadyShipment, task: str, number: int) -> None:
+    def _write(self, transaction: Transaction, claim: Claim, shipment: Shipment, task: str, number: int) -> None:
         rows = self._sender.stored_rows(transaction, shipment)
         if not self._database.driver.copies:
             command = self._statement("outbox.stage", claim)
@@ -120,7 +121,7 @@ class Outbox:
         transaction.execute(self._statement("outbox.clear", claim), claim_id=claim.claim_id)
 
     def _hold(self, transaction: Transaction, claim: Claim) -> None:
-        """Make sure, last of all, that the claim is not completed before what was staged can be seen and dropped."""
+        """Check, as the last step, that the claim is still held, so that it is completed after this transaction."""
         if not transaction.rows(self._statement("claims.hold", claim), **claim.fence):
             raise lost(claim)
 
@@ -128,12 +129,6 @@ class Outbox:
         names = {"outbox": self._book.own(OUTBOX_TABLE), "claims": self._book.own(CLAIMS_TABLE)}
         command = self._database.dialect.statement(name, **names)
         return replace(command, queue=claim.queue if claim else None)
-
-
-def _staged_group(task: str, number: int, shipment: ReadyShipment) -> StagedGroup:
-    ready = shipment.messages
-    destination = ready.destination if isinstance(ready.destination, str) else str(ready.destination)
-    return StagedGroup(task, number, destination, ready.delayed, shipment.size)
 
 
 def _missing(claim: Claim, what: str) -> StagedLostError:

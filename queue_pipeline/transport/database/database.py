@@ -53,7 +53,6 @@ class Database:
     """A database with its dialect and its engine, which is made on first use; or the caller's own engine."""
 
     def __init__(self, database: str | URL | Engine | None = None) -> None:
-        """Say which one: a setting, by default that of the environment, or an engine."""
         # SQLAlchemy is loaded with the first database, and not by the command line's --help.
         from sqlalchemy import Engine
 
@@ -69,7 +68,6 @@ class Database:
         self.compiled = functools.lru_cache(maxsize=_KEPT_STATEMENTS)(self._compiled)
 
     def __str__(self) -> str:
-        """The setting without its secrets."""
         return shown(self.url)
 
     @property

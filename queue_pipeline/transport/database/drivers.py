@@ -139,7 +139,6 @@ class SqlServerDriver(Driver):
 
     @functools.cached_property
     def _sizes_of_rows(self) -> Mapping[str, Size]:
-        """Of the values of an insert of many rows, which are numbered."""
         import pyodbc
 
         return {**self._sizes, "id": (pyodbc.SQL_WVARCHAR, 36, 0), "milliseconds": (pyodbc.SQL_BIGINT, 0, 0)}
@@ -164,7 +163,6 @@ def chunks(rows: Iterable[Row], most_rows: int, most_bytes: int) -> Iterator[lis
 
 
 def _values(command: Command, rows: Sequence[Row], common: Values) -> dict[str, Any]:
-    """The values of a repeated insert; common ones that stand in the row are repeated, too."""
     names = command.row_values
     values = {name: value for name, value in common.items() if name not in names}
     for number, row in enumerate(rows):

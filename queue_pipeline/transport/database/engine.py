@@ -89,7 +89,7 @@ def open_engine(url: URL) -> Engine:
 
 
 def _close_late_returns(engine: Engine) -> None:
-    """Close connections that come back after `close_engine`, as from a thread that was left behind."""
+    """Close connections that come back after `close_engine`, as from a thread that hangs."""
 
     def note(_: Any, record: Any) -> None:
         record.info[_PROCESS] = os.getpid()
@@ -110,10 +110,7 @@ def close_engine(engine: Engine) -> None:
 
 
 def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -> None:
-    """Give every connection of an engine, also one that is open already, the session that statements rely on.
-
-    An engine of the caller's keeps its isolation level, which is checked later.
-    """
+    """Give every connection the session that statements rely on; a caller's engine keeps its isolation level."""
 
     def start(connection: Any, record: Any, _: Any) -> None:
         if _STARTED in record.info:
@@ -174,7 +171,7 @@ def isolation_level(engine: Engine, connection: Any) -> Any:
 
 
 def _make_file(dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> None:
-    """Only the owner may read messages: SQLite gives its log the mode of the database."""
+    """Create the file for its owner alone: SQLite gives its log the same mode."""
     path = Path(arguments[0])
     try:
         make_private_folder(path.parent)
@@ -188,7 +185,7 @@ def _make_file(dialect: Any, record: Any, arguments: list[Any], options: dict[st
 
 
 def _leave_to_parent() -> None:
-    """After a fork the sockets belong to the parent: the pools are kept, so that nothing closes them, and not used."""
+    """After a fork the sockets belong to the parent: the child keeps its pools open and does not use them."""
     for engine in list(_open):
         _of_parents.append(engine.pool)
         engine.dispose(close=False)

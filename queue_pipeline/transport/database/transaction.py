@@ -37,10 +37,7 @@ class Transaction:
         self.doomed = self.doomed or not self.connection.in_nested_transaction()
 
     def rows(self, command: Command, /, **values: Any) -> list[Any]:
-        """Run a statement and return the rows of its first result, with every result read to the end.
-
-        An error that the server raises after the first row would otherwise go unseen, and be committed over.
-        """
+        """Run a statement and return the rows of its first result. All are read: a later one may be an error."""
         return self._run(command, values)[0]
 
     def execute(self, command: Command, /, **values: Any) -> None:
@@ -69,8 +66,8 @@ class Transaction:
     def scope(self) -> Iterator[None]:
         """Let the caller run statements of its own, and doom the transaction if one of them ended it unnoticed.
 
-        A failed statement ends the transaction on the server (PostgreSQL, SQL Server with XACT_ABORT). A caller that
-        ignores the error would then commit nothing, or only what came after it.
+        A failed statement ends the transaction on PostgreSQL and SQL Server; a caller that ignores the error would
+        commit only what came after it.
         """
         dialect, mark = self._database.dialect, f"queue_pipeline:{uuid.uuid4()}"
         dialect.mark_scope(self, mark)
@@ -137,7 +134,6 @@ def transaction_on(connection: Connection) -> Transaction | None:
 
 
 def _read(cursor: Any) -> tuple[list[Any], int]:
-    """The rows of the first result that has some, and the number of rows touched."""
     touched = cursor.rowcount
     # psqlodbc gives a RETURNING clause that yields nothing no result set at all.
     rows = cursor.fetchall() if cursor.description is not None else []

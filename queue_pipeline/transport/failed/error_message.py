@@ -37,10 +37,7 @@ def error_message(
     now: datetime | None = None,
     message_id: str | None = None,
 ) -> OutgoingMessage:
-    """The original body and headers, with where, when and why it failed.
-
-    `message_id` is for messages whose headers have none: ServiceControl takes no failure without.
-    """
+    """The original message with where, when and why it failed; `message_id` is for messages whose headers have none."""
     kept = {name: value for name, value in headers.items() if name not in _LEFT_OUT}
     # What an earlier failure left behind would mix with the headers of this one.
     kept = {name: value for name, value in kept.items() if not name.startswith(wire.EXCEPTION_PREFIX)}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -14,15 +14,15 @@ from queue_pipeline.transport.errors import ConfigurationError, validation_text
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import from_row
 
+if TYPE_CHECKING:
+    from queue_pipeline.transport.inspection.browsed import BrowsedMessage
+
 Name = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
 class FailedMessage:
-    """A message in an error queue, without its body.
-
-    `problem` says why its headers cannot be read: then there are none, and `raw_headers` is what is stored.
-    """
+    """A message in an error queue, without its body; `problem` says why its headers cannot be read."""
 
     id: str
     row_version: int
@@ -47,39 +47,11 @@ class Group(NamedTuple):
     failed_queue: str | None
 
 
-class Choosable(Protocol):
-    """What of a failed message decides whether it is chosen."""
-
-    @property
-    def id(self) -> str:
-        """The id of its row."""
-
-    @property
-    def message_id(self) -> str:
-        """The id that its sender gave it."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Its headers; none when they cannot be read."""
-
-    @property
-    def message_type(self) -> str | None:
-        """Its concrete type."""
-
-    @property
-    def exception_type(self) -> str | None:
-        """The error that it failed with."""
-
-    @property
-    def failed_queue(self) -> str | None:
-        """The queue in which it failed."""
-
-
 class Selection(BaseModel):
-    """Which failed messages are meant: those that meet all that is given; of several ids one has to fit.
+    """Which failed messages are chosen: those that match all that is given, and one of the ids.
 
-    An id is a message's or its row's. A message type is the header as it stands, its first entry, or the .NET name
-    before the comma; an exception is a type, with or without what stands before its last dot.
+    An id is a message's or its row's. A message type is the whole header, its first entry, or the name before the
+    comma; an exception is a type, with or without its namespace.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,7 +63,6 @@ class Selection(BaseModel):
     everything: bool = False
 
     def __init__(self, **values: Any) -> None:
-        """Check what was chosen; an error names what can be."""
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -116,7 +87,7 @@ class Selection(BaseModel):
     def _row_ids(self) -> frozenset[str]:
         return frozenset(map(str.lower, self.ids))
 
-    def matches(self, message: Choosable, failed_in: Callable[[str], bool]) -> bool:
+    def matches(self, message: FailedMessage | BrowsedMessage, failed_in: Callable[[str], bool]) -> bool:
         """Whether a message is meant; `failed_in` tells whether an address is that of the failed queue."""
         return (
             (not self.ids or message.message_id in self._message_ids or message.id in self._row_ids)
@@ -179,7 +150,7 @@ def bare_name(type_name: str) -> str:
     return type_name.rpartition(".")[2]
 
 
-def _type_names(message: Choosable) -> set[str]:
+def _type_names(message: FailedMessage | BrowsedMessage) -> set[str]:
     if message.message_type is None:
         return set()
     return {
@@ -189,7 +160,7 @@ def _type_names(message: Choosable) -> set[str]:
     }
 
 
-def _exception_names(message: Choosable) -> set[str]:
+def _exception_names(message: FailedMessage | BrowsedMessage) -> set[str]:
     kind = message.exception_type
     return set() if kind is None else {kind, bare_name(kind)}
 

@@ -96,10 +96,7 @@ class FailedMessages:
         on_progress: Progress | None = None,
         up_to: int | None = None,
     ) -> Retried:
-        """Send chosen messages back to the queues in which they failed, or all to one; a batch is a transaction.
-
-        Whatever fails again meanwhile is not taken again. A message that cannot go back stays, and is reported.
-        """
+        """Return chosen messages to their queues, or all to one, a batch per transaction; others are reported."""
         queue = self._queue(error_queue)
         _check(queue, "a batch", batch)
         routes = Routes(self._database, self._book, queue, None if to is None else self._book.resolve(to))

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
@@ -22,11 +22,25 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
 )
 from queue_pipeline.transport.failed.failed_message import FailedMessage
-from queue_pipeline.transport.failed.return_to_source import without_failure
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, take_rows
+from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import OutgoingMessage, from_row
-from queue_pipeline.transport.send import Sender, Shipment
+from queue_pipeline.transport.send import Sender, shipment_of
 
+_LOST_PREFIXES = (wire.RETRIES, wire.EXCEPTION_PREFIX)
+_LOST = frozenset(
+    {
+        wire.FAILED_QUEUE,
+        wire.TIME_OF_FAILURE,
+        wire.FIRST_LEVEL_RETRIES,
+        wire.FORWARD_DESTINATION,
+        wire.EDIT_OF,
+        wire.PROCESSING_ENDPOINT,
+        wire.PROCESSING_MACHINE,
+        wire.HOST_ID,
+        wire.HOST_DISPLAY_NAME,
+    }
+)
 MOST_NAMED = 1_000
 """Up to this many messages that stay behind are named one by one; the others are only counted."""
 OTHERWISE = "give another destination with --to"
@@ -70,7 +84,6 @@ class RefusedError(QueuePipelineError):
     """A queue does not take messages, for a reason that has nothing to do with other queues."""
 
     def __init__(self, table: QueueTable, error: QueuePipelineError) -> None:
-        """Remember the queue."""
         self.table = table
         super().__init__(str(error))
 
@@ -182,8 +195,13 @@ class Returner:
         for table, copies in messages.items():
             with refusals(table):
                 # Not by `dispatch`: of messages with the same id it sends one, and here each of them failed.
-                self._sender.write(transaction, [Shipment(table, None, copies)])
+                self._sender.write(transaction, [shipment_of(table, copies)])
         return returned
+
+
+def without_failure(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers as they were before the failure; those by which ServiceControl follows its retries stay."""
+    return {name: value for name, value in headers.items() if name not in _LOST and not name.startswith(_LOST_PREFIXES)}
 
 
 @contextlib.contextmanager

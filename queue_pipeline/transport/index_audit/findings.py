@@ -40,7 +40,6 @@ class Finding:
     """Where that SQL stands, with its reason and its locks."""
 
     def __str__(self) -> str:
-        """All of it in one line, for a log."""
         fix = " ".join(line.strip() for line in self.fix.splitlines())
         return f"{self.message}; {self.cost}; fix it with: {fix}"
 
@@ -225,7 +224,6 @@ class QueueAudit:
         return self._dialect.statement(f"audit.fix_{name}", queue=queue or self._queue.table, **names)
 
     def _usual_name(self, described: TableDescription, column: str) -> str:
-        """The name that the installer gives an index."""
         suffix = {"rowversion": "RowVersion", "seq": "seq_key"}.get(column, column.capitalize())
         return self._dialect.index_name(described.table.table, suffix)
 
@@ -237,6 +235,5 @@ class QueueAudit:
         return self._dialect.quote(next(name for name in names if name.lower() not in taken))
 
     def _present_name(self, column: str) -> str:
-        """The name of the index on a column, quoted, or the one that it would get."""
         index = self._queue.index_on(column, whole=False)
         return self._dialect.quote(index.name if index and index.name else self._usual_name(self._queue, column))

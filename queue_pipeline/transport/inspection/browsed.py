@@ -84,7 +84,7 @@ class BodiesWithPayload(Protocol):
 
     @property
     def problems(self) -> Mapping[int, Any]:
-        """By the position of the body; `text` says what is wrong with it."""
+        """By the position of the body; `message` says what is wrong with it."""
 
 
 class Parser(Protocol):
@@ -138,7 +138,7 @@ class Browsed(Sequence[BrowsedMessage]):
         if body is not None:
             parsed = body.parse(columns[BODY])
             texts = [
-                parsed.problems[at].text if at in parsed.problems else known
+                parsed.problems[at].message if at in parsed.problems else known
                 for at, known in enumerate(values["problem"])
             ]
             columns |= {"problem": pa.array(texts, pa.string()), PAYLOAD: parsed.payload}

@@ -1,7 +1,6 @@
-"""What differs between the tables of NServiceBus and of NGinn: everything else asks the layout of a queue for it.
+"""What differs between the tables of NServiceBus and of NGinn: a queue's layout implements these roles.
 
-Each layout is a folder here with one implementation of every role. `QueueTransport` makes them; a queue's table says
-which one is its own. Methods that take a transaction are steps inside it, the others open their own.
+Methods that take a transaction are steps inside it; the others open their own.
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ class Rows(Protocol):
     def read(
         self, transaction: Transaction, tables: ClaimTables, values: Mapping[str, Any], *, body: bool = True
     ) -> Sequence[Sequence[Any]]:
-        """Claimed messages: id, row version, headers, body, and two columns of version 1.
-
-        `values` are claim_id, first and last. Without bodies the body is None.
-        """
+        """Claimed messages: id, row version, headers, body, two of version 1. `values`: claim_id, first, last."""
 
     def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> list[Shown]:
         """The oldest messages, left where they are."""
@@ -193,7 +189,6 @@ class Layouts:
         self._layouts = layouts
 
     def __iter__(self) -> Iterator[Layout]:
-        """Each of them."""
         return iter(self._layouts.values())
 
     def of(self, queue: QueueTable) -> Layout:
@@ -205,7 +200,7 @@ class RefusedCompletionError(Exception):
     """A completion that must not be done; the messages of the claim need a step of their own instead."""
 
     def __init__(self, error: ClaimLostError, follow_up: Callable[[Transaction], object]) -> None:
-        """Say what the caller is told, and what ends the claim without results, in a transaction of its own."""
+        """`error` is raised to the caller; `follow_up` ends the claim without results, in a transaction of its own."""
         super().__init__(str(error))
         self.error = error
         self.follow_up = follow_up

@@ -23,12 +23,11 @@ def is_refusal(error: QueuePipelineError) -> bool:
 def past_refusals(
     database: Database, work: Callable[[Transaction, Leaving], T], send_on: Callable[[Sequence[Any]], int]
 ) -> tuple[T, int]:
-    """Do `work` in a transaction; returns its result, and how many messages had to leave before it could be done.
+    """Do `work` in a transaction; returns its result, and how many messages had to leave first.
 
-    The work takes messages from a queue, and notes in its list the keys of those that it sends elsewhere. If a
-    destination refuses one, all is undone, `send_on` sends those messages in transactions of their own, and the work is
-    done again. No savepoint: with XACT_ABORT a failed statement ends the transaction on SQL Server, and so does a
-    trigger; and a constraint that is checked late refuses the commit.
+    The work notes the keys of messages that it forwards. If a destination refuses one, all is undone, `send_on`
+    forwards those messages in transactions of their own, and the work is repeated. A savepoint would not help: a failed
+    statement ends the transaction on SQL Server, and a late constraint refuses the commit.
     """
     left = 0
     while True:

@@ -15,10 +15,9 @@ ROOT = "System.Object"
 
 
 class Event(BaseModel):
-    """An event type, as .NET names it, with its base classes and interfaces, which Python cannot look up.
+    """An event type, as .NET names it, with its base classes and interfaces.
 
-    `parents` are named from the nearest to the farthest; `interface` says that the event itself is one, and so no
-    descendant of `System.Object`.
+    `parents` are ordered from the nearest to the farthest; an `interface` does not descend from `System.Object`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,7 +29,6 @@ class Event(BaseModel):
     description: str | None = None
 
     def __init__(self, type: str, parents: Any = (), **values: Any) -> None:
-        """Check what was declared; an error names the type and what is wrong with it."""
         try:
             super().__init__(type=type, parents=parents, **values)
         except ValidationError as error:
@@ -77,10 +75,7 @@ def event_of(event: Event | str) -> Event:
 
 
 def full_name(type_name: str) -> str:
-    """A type's name without its assembly: `Shop.OrderPlaced` of `Shop.OrderPlaced, Shop, Version=1.0.0.0`.
-
-    The arguments of a generic type keep theirs, inside brackets, as in .NET's `Type.FullName`.
-    """
+    """A type's name without its assembly: `Shop.Placed` of `Shop.Placed, Shop`; generic arguments keep theirs."""
     depth, end, escaped = 0, len(type_name), False
     for position, character in enumerate(type_name):
         if escaped or character == "\\":

@@ -1,8 +1,4 @@
-"""The wire format of message headers, and the only place that knows a header's name.
-
-Formats follow NServiceBus: 28-character timestamps, `True`/`False`, .NET time spans, and one flat JSON
-object of strings a message.
-"""
+"""The wire format of message headers, as in NServiceBus, and the only module that contains header names."""
 
 from __future__ import annotations
 
@@ -95,10 +91,9 @@ _TIME_SPAN = re.compile(r"(-)?(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,7}
 
 
 def encode(headers: Mapping[str, str]) -> str:
-    """Headers as the JSON text of the Headers column, escaped the way the reference writes it.
+    """Headers as the JSON text of the Headers column, escaped as the reference does it.
 
-    Messages of one kind have the same names in the same order, and hardly a value needs an escape: what stands between
-    the values is made once, and the values are put in as they are. That takes a third of the time of `json.dumps`.
+    The text between the values is cached by the header names: this takes a third of the time of `json.dumps`.
     """
     if not headers:
         return "{}"

@@ -15,9 +15,9 @@ _LONGEST_TIME_TO_LIVE = round(LONGEST_TIME_TO_LIVE.total_seconds() * 1000)
 
 @dataclass(frozen=True, slots=True)
 class MessageColumns:
-    """Messages for one queue as columns, ready to be stored: results by the million need no object each.
+    """Messages for one queue as columns, ready to be stored, without an object per message.
 
-    `headers` is the JSON text of each; that of delayed messages has to carry where they go once they are due.
+    `headers` are JSON texts; those of delayed messages name their destination.
     """
 
     destination: Destination
@@ -31,10 +31,7 @@ class MessageColumns:
 
 
 def check_columns(ready: MessageColumns, destination: str) -> None:
-    """Refuse columns that do not fit together, or that hold what could not be delivered as meant.
-
-    Every look at a column runs inside the interpreter's own loops; only an error is looked for message by message.
-    """
+    """Refuse columns that do not fit together or hold undeliverable values; checks run on whole columns."""
     columns = {name: getattr(ready, name) for name in ("ids", "milliseconds", "headers", "bodies")}
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:

@@ -165,7 +165,6 @@ class Installer:
             yield Installed(step.table.canonical, created)
 
     def _lock(self, transaction: Transaction, table: QueueTable) -> None:
-        """Wait for other installers of the same table."""
         dialect = self._database.dialect
         lock = dialect.installer_lock(table.qualified)
         if lock is not None and transaction.count(dialect.statement("schema.lock", queue=table), lock=lock) < 0:

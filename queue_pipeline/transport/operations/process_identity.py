@@ -10,10 +10,7 @@ _DEAD = ("Z", "X")
 
 
 def this_process() -> str:
-    """This process: boot of the machine, namespace of process ids, id and start time; empty where /proc is missing.
-
-    A container has a namespace of its own. The start time is there because ids are used again.
-    """
+    """This process: boot id, pid namespace (a container has its own), pid and start time; empty without /proc."""
     pid = os.getpid()
     started = _started(pid)
     machine = _machine()

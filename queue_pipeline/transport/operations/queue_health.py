@@ -99,7 +99,7 @@ def _oldest(watched: Watched, transport: QueueTransport) -> Iterator[HealthFindi
 
 def _overdue(watched: Watched, transport: QueueTransport, seconds: float) -> Iterator[HealthFinding]:
     try:
-        due = transport.delayed.next_due_seconds(transport.resolve(watched.queue))
+        due = transport.next_due_seconds(watched.queue)
     except QueueNotFoundError:
         # A plain queue has no delayed messages; one that is missing is reported by its own check.
         return

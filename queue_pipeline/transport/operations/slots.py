@@ -1,7 +1,7 @@
-"""Slots: a queue has one for each batch in work, counted in the database for all machines.
+"""Slots: a queue has one per batch in work, counted in the database for all machines.
 
-A slot is a row in `QueueSlots` under a lease on the database's clock. Slots are taken by one owner at a time (see
-`operations.slot_gate`) who counts the rows that are there, so that there are never more than the queue has slots.
+A slot is a row in `QueueSlots` with a lease. One owner at a time counts the rows and takes slots, see
+`operations.slot_gate`.
 """
 
 from __future__ import annotations
@@ -59,10 +59,9 @@ class Slots:
     def take(
         self, queue: QueueTable, owner: str, wanted: int, most: int, lease_seconds: float, process: str = ""
     ) -> int:
-        """Occupy slots until the owner has `wanted` of them, or all owners together have `most`.
+        """Occupy slots until the owner has `wanted`, or all owners together have `most`; returns how many it has.
 
-        Returns how many the owner has now: those that it had before are renewed, and kept also if they are more.
-        A `process` is named by an owner that keeps its slots no longer than that process lives.
+        Slots that it had are renewed. `process` names the process that must live for as long as the slots are held.
         """
         check_owner(queue.canonical, owner)
         check_lease(queue.canonical, lease_seconds)
@@ -116,9 +115,7 @@ class Slots:
         return {holder.owner: holder.slots for holder in self.list(queue)}
 
     def list(self, queue: QueueTable | None = None, *, expired: bool = False) -> list[SlotHolder]:
-        """Every owner at work on a queue, or on all; with `expired` also those whose lease ran out, as long as no other
-        took their slots.
-        """
+        """Every owner at work on a queue, or on all; with `expired` also those whose lease is over."""
         address = queue.canonical if queue else ""
         command = self._statement("slot_list")
         rows = self._database.run(lambda own: own.rows(command, queue=address, expired=int(expired)), write=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from operator import itemgetter
@@ -18,7 +17,7 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
     UniqueIndexMissingError,
 )
-from queue_pipeline.transport.operations.user_table_sql import RowForm, RowWriter
+from queue_pipeline.transport.operations.user_table_sql import RowWriter, TableRows
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -26,21 +25,6 @@ if TYPE_CHECKING:
 _PLAIN = frozenset({str, float, bool, bytes, type(None)})
 _NUMBERS = (int, float, Decimal)
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class TableRows:
-    """Rows for one table, named by an address of its database's family.
-
-    Without a key they are appended. With one, a row whose key is there already is changed: columns in `add` become
-    what is stored plus the new value (NULL counts as 0), the others are replaced.
-    """
-
-    table: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[Any, ...]]
-    key: tuple[str, ...] = ()
-    add: tuple[str, ...] = ()
 
 
 class UserTables:
@@ -53,12 +37,11 @@ class UserTables:
     def write(self, connection: Connection, rows: TableRows) -> int:
         """Write rows in the transaction of a connection; returns how many were given.
 
-        A merge takes rows in the order of their keys, so that transactions which meet wait for each other instead of
-        locking each other out; rows with the same key count one after the other.
+        A merge takes rows in the order of their keys, so that concurrent transactions do not deadlock.
         """
         check_rows(rows)
         transaction, dialect = self._database.enlist(connection), self._database.dialect
-        writer = RowWriter(dialect, RowForm(self._book.resolve(rows.table), rows.columns, rows.key, rows.add))
+        writer = RowWriter(dialect, self._book.resolve(rows.table), rows)
         values = plain_values(rows, nul=dialect.stores_nul)
         if rows.key:
             values = folded(rows, values)

@@ -55,10 +55,10 @@ def test_a_delayed_message_may_be_due_at_any_time(postgresql):
     for moment in ["-infinity", "infinity", "20000-01-01"]:
         insert = f"INSERT INTO {delayed} (id, headers, body, due) VALUES (?, '{{}}', ?, ?)"
         postgresql.sql(transport, insert, (uuid.uuid4(), moment.encode(), moment))
-    assert transport.delayed.next_due_seconds(orders) < 0
+    assert transport.next_due_seconds(orders) < 0
     assert transport.status("orders")[0].delayed == 3
-    assert transport.delayed.move_due(orders) == 1
-    assert transport.delayed.next_due_seconds(orders) > 10**11
+    assert transport.move_due(orders) == 1
+    assert transport.next_due_seconds(orders) > 10**11
     assert [shown.body for shown in transport.show("orders")] == [b"-infinity"]
 
 
@@ -80,7 +80,7 @@ def test_messages_of_nginn_may_have_infinite_times(postgresql, column, moment):
         bus.execute(f"UPDATE {bus.table(ORDERS)} SET subqueue = '{subqueue}'")
         assert transport.status(ORDERS)[0].queue == ORDERS
         transport.nginn.failed(transport.resolve(ORDERS))
-        transport.delayed.next_due_seconds(transport.resolve(ORDERS))
+        transport.next_due_seconds(transport.resolve(ORDERS))
     with transport.receive(ORDERS, 10) as batch:
         assert sorted(number_of(message.body) for message in batch) == [0, 1, 2]
 

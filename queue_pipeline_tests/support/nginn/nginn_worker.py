@@ -49,7 +49,7 @@ class Worker:
         """Go on until nothing is left."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while time.monotonic() < deadline:
-            self._transport.delayed.move_due(self._transport.resolve(self._queue))
+            self._transport.move_due(self._transport.resolve(self._queue))
             if not self._take_one_batch():
                 if peer.is_over():
                     return

@@ -32,7 +32,7 @@ def problem(schema: BodySchema, body: bytes | str | None, error_type: str = UNRE
     found = parsed(schema, [body]).problems
     assert list(found) == [0], "the body is good"
     assert found[0].error_type == error_type, found
-    return found[0].text
+    return found[0].message
 
 
 def plain(scalar: Any) -> Any:

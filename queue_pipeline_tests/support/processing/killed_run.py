@@ -39,7 +39,8 @@ from queue_pipeline.transport.claims.failure_counts import FailureCounts
 from queue_pipeline.transport.claims.outbox import Outbox
 from queue_pipeline.transport.layouts.nservicebus.delayed import DelayedMover
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.operations.user_tables import TableRows, UserTables
+from queue_pipeline.transport.operations.user_table_sql import TableRows
+from queue_pipeline.transport.operations.user_tables import UserTables
 from queue_pipeline.transport.send import Sender
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer, poisoned_by
@@ -108,7 +109,7 @@ class LedgerTransformer(PlainTransformer):
 
 def drain(transport: QueueTransport, owner: str, batch_messages: int = 12) -> RunEnd:
     """Move what is due, as the mover does, and process all that there is, as a run does."""
-    transport.delayed.move_due(transport.resolve("orders"))
+    transport.move_due(transport.resolve("orders"))
     pipeline = QueuePipeline(
         name="orders", input_queue="orders", transform=lambda messages: messages, linger_seconds=0, peek_delay=0.1,
         batch_messages=batch_messages, max_concurrency=1, recoverability=POLICY,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.results.envelopes import Sending
-from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 
@@ -34,7 +34,7 @@ class PlainTransformer:
 
     def transform(self, batch: ClaimedBatch, sending: Sending) -> Transformed:
         """What Spark would return."""
-        ids, versions, bodies = (batch.messages[name].to_pylist() for name in ("id", "row_version", "body"))
+        versions, bodies = (batch.messages[name].to_pylist() for name in ("row_version", "body"))
         with self._lock:
             self.calls.append(len(bodies))
         try:
@@ -43,11 +43,11 @@ class PlainTransformer:
             with self._lock:
                 self.alone.update(bodies if len(bodies) == 1 else ())
             raise
-        failures = [
-            Failed(identity, "Refused", self.refuse[body], version)
-            for identity, version, body in zip(ids, versions, bodies, strict=True)
+        failures = {
+            version: Failure("Refused", self.refuse[body])
+            for version, body in zip(versions, bodies, strict=True)
             if body in self.refuse
-        ]
+        }
         kept = [(message_id, body) for message_id, body in self._origins(batch) if body not in self.refuse]
         result_ids = [str(uuid.uuid5(uuid.NAMESPACE_OID, message_id)) for message_id, _ in kept]
         headers = [wire.encode({wire.MESSAGE_ID: one}) for one in result_ids]

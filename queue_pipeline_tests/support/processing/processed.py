@@ -11,7 +11,7 @@ from queue_pipeline.transport.messages.message import TransactionMode
 
 def process(processor: BatchProcessor, pipeline: QueuePipeline, claim: Claim) -> BatchReport:
     """Read, transform and complete, in the order in which a run does."""
-    batch = processor.read(claim)
+    batch = processor.backend.read(claim, with_sample=False)
     if pipeline.transaction_mode is TransactionMode.UNRELIABLE:
         processor.take(batch)
     return processor.process(batch)

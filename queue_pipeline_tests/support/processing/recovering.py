@@ -56,4 +56,4 @@ def headers(transport, queue):
 def make_due(backend, transport):
     """Let all delayed messages be due now, and move them; returns how many."""
     end_delays(backend, transport)
-    return transport.delayed.move_due(transport.resolve("orders"))
+    return transport.move_due(transport.resolve("orders"))

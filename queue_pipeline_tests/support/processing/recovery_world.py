@@ -227,7 +227,7 @@ class World:
     def wait(self) -> None:
         """Delayed messages become due."""
         end_delays(self._backend, self.transport)
-        self.transport.delayed.move_due(self._orders)
+        self.transport.move_due(self._orders)
 
     def retry(self, which: int | None = None) -> None:
         """A person returns failed messages to their source: one, or all."""

@@ -80,4 +80,4 @@ def ids(result):
 
 
 def failures(result):
-    return sorted((failed.id, failed.error_type, failed.error) for failed in result.failures)
+    return sorted((version, failed.error_type, failed.message) for version, failed in result.failures.items())

@@ -1,17 +1,22 @@
 """Requests, replies and settings as values."""
 
+from datetime import date
+from decimal import Decimal
+from uuid import UUID
+
 import pytest
 from pydantic import BaseModel
 
 from queue_pipeline.client import CallbackSettings, Reply
 from queue_pipeline.client.pending import Ending
-from queue_pipeline.client.request import OWN, encoded, request_message
+from queue_pipeline.client.request import OWN, request_message
 from queue_pipeline.client.unmatched import LATE, UNMATCHED, why_unmatched
 from queue_pipeline.transport import ReceivedMessage
 from queue_pipeline.transport.addresses.address import QueueAddress
-from queue_pipeline.transport.addresses.instances import instance_address
+from queue_pipeline.transport.addresses.queues import instance_address
 from queue_pipeline.transport.errors import AddressError, ConfigurationError, InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.messages.bodies import encoded
 
 
 class Order(BaseModel):
@@ -26,6 +31,9 @@ class Order(BaseModel):
         ("Zoë", "Zoë".encode()),
         ({"a": [1, None], "name": "Zoë"}, '{"a":[1,null],"name":"Zoë"}'.encode()),
         ([1, 2], b"[1,2]"),
+        ({"due": date(2026, 5, 31), "total": Decimal("1.10")}, b'{"due":"2026-05-31","total":"1.10"}'),
+        ([UUID(int=1), Order(id=1, name="x")], b'["00000000-0000-0000-0000-000000000001",{"id":1,"name":"x"}]'),
+        ({"title": "NaN and Infinity"}, b'{"title":"NaN and Infinity"}'),
         (Order(id=1, name="Zoë"), '{"id":1,"name":"Zoë"}'.encode()),
     ],
 )

@@ -21,14 +21,6 @@ class Clock:
         return self.now
 
 
-class Table:
-    def __init__(self, name):
-        self.name = name
-
-    def __str__(self):
-        return self.name
-
-
 class Transport:
     """Queues with messages that are due at given moments of the clock, on a database that can fail."""
 
@@ -38,24 +30,20 @@ class Transport:
         self.looks, self.moves = [], []
         self.database = self
         self.url = url
-        self.delayed = self
 
-    def resolve(self, queue):
-        return Table(queue)
-
-    def next_due_seconds(self, table):
-        self.looks.append((table.name, self.clock()))
-        if self.away or table.name in self.errors:
-            raise self.away or self.errors[table.name]
-        moments = self.due.get(table.name, [])
+    def next_due_seconds(self, queue):
+        self.looks.append((queue, self.clock()))
+        if self.away or queue in self.errors:
+            raise self.away or self.errors[queue]
+        moments = self.due.get(queue, [])
         return min(moments) - self.clock() if moments else None
 
-    def move_due(self, table, batch, *, once):
+    def move_due(self, queue, batch, *, once):
         assert once
-        self.moves.append((table.name, batch))
-        if table.name in self.held:
+        self.moves.append((queue, batch))
+        if queue in self.held:
             return 0
-        moments = self.due[table.name]
+        moments = self.due[queue]
         moved = [moment for moment in sorted(moments) if moment <= self.clock()][:batch]
         for moment in moved:
             moments.remove(moment)

@@ -85,9 +85,9 @@ def test_messages_are_grouped_by_table_in_the_order_in_which_they_were_given(sen
     prepared = sender.prepare(
         [operation("1", "a", b"1"), operation("2", "b", b"2"), operation("3", "a@dbo", b"3"), operation("4", "b", b"4")]
     )
-    assert [(each.table.table, each.forward_to, [row.body for row in each.rows()]) for each in prepared] == [
-        ("a", None, [b"1", b"3"]),
-        ("b", None, [b"2", b"4"]),
+    assert [(each.table.table, each.delayed, [row.body for row in each.rows()]) for each in prepared] == [
+        ("a", False, [b"1", b"3"]),
+        ("b", False, [b"2", b"4"]),
     ]
 
 
@@ -111,7 +111,7 @@ def test_an_endpoint_keeps_its_delayed_messages_in_its_own_table(database):
     sender = Sender(database, BOOK, {NSERVICEBUS: NServiceBusRows(database, BOOK, "shop")})
     now, later = OutgoingMessage(b"now"), OutgoingMessage(b"later", delay=timedelta(seconds=5))
     prepared = sender.prepare([Operation("a", now), Operation("a", later), Operation("b", later)])
-    assert [(each.table.table, len(each.messages)) for each in prepared] == [
+    assert [(each.table.table, each.size) for each in prepared] == [
         ("a", 1),
         ("shop.Delayed", 1),
         ("shop.Delayed", 1),
@@ -153,4 +153,4 @@ def test_a_queue_may_be_given_as_text_as_parts_or_as_a_table(sender):
             Operation(BOOK.resolve("a"), OutgoingMessage()),
         ]
     )
-    assert [(each.table.canonical, len(each.messages)) for each in prepared] == [("a@[dbo]@[nservicebus]", 3)]
+    assert [(each.table.canonical, each.size) for each in prepared] == [("a@[dbo]@[nservicebus]", 3)]

@@ -51,8 +51,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 def collected(frame: DataFrame) -> Table:
     """The rows of a frame as Spark returns them, with the usual types.
 
-    `toArrow` casts them to the schema of the frame, for which a Connect client asks first, and refuses a struct that is
-    null where its fields are NOT NULL.
+    `toArrow` needs one more request, and refuses a struct that is null where its fields are NOT NULL.
     """
     # Looked up on the class: a frame takes an unknown attribute for a column.
     if is_remote():
@@ -128,8 +127,6 @@ def retry_while(session: Any, goes_on: Callable[[], bool], **limits: int) -> Non
         return
 
     class While(policy):  # type: ignore[misc, valid-type]
-        """Retries as the default does, while the condition holds."""
-
         def can_retry(self, exception: BaseException) -> bool:
             return bool(super().can_retry(exception)) and goes_on()
 

@@ -1,7 +1,6 @@
-"""The private parts of PySpark by name, and what becomes of one that is missing.
+"""The private parts of PySpark by name, and what is lost without each.
 
-A part that the installed PySpark lacks is reported once per process: by a warning that names it and what is lost, and
-in the metadata of runs. The work goes on without it.
+A missing part is reported once per process, by a warning and in the metadata of runs; the work goes on without it.
 """
 
 from __future__ import annotations

@@ -56,9 +56,7 @@ def active(session: Any) -> Iterator[None]:
 
 
 def _ignore_stop(kind: Any) -> None:
-    """Let `stop()` of a session or a context do nothing in the thread of an attempt: other attempts work with the same
-    Spark, and of a classic one it would end the driver of all.
-    """
+    """Let `stop()` do nothing in the thread of an attempt: it would end the Spark of all attempts."""
     original = kind.stop
     if getattr(original, "is_ignored", False):
         return
@@ -74,7 +72,7 @@ def _ignore_stop(kind: Any) -> None:
 
 
 def _ask_thread_first() -> None:
-    """A classic PySpark has one active session for all threads; let it ask for that of the attempt first."""
+    """Let a classic PySpark, which has one active session for all threads, return that of the attempt first."""
     original = SparkSession.getActiveSession
     if getattr(original, "is_of_thread", False):
         return
@@ -114,11 +112,10 @@ def note_caches(caches_of: Callable[[Any], Any]) -> None:
 
 @contextlib.contextmanager
 def stable_names() -> Iterator[None]:
-    """Number the variables of lambda functions from the same number on, in this block and thread.
+    """Number the variables of lambda functions from a fixed start, in this block and thread.
 
-    Spark keeps what it compiled by the source that it generated, and the numbers of `F.transform` and the like stand in
-    that source. The client counts them from the start of the process, so that every batch would be compiled anew.
-    A classic session numbers them in Java, out of reach; nothing changes there.
+    Spark caches compiled code by its source, which contains these numbers. The client counts them from the start of the
+    process, so every batch would be compiled anew. A classic session numbers them in Java: nothing changes there.
     """
     _number_lambdas()
     before = _numbers.set(itertools.count(_FIRST))
@@ -142,10 +139,10 @@ def _number_lambdas() -> None:
 
 
 def allow_early_functions() -> None:
-    """Let modules make functions with `@udf` and `@pandas_udf` when they are loaded, before there is a session.
+    """Let modules use `@udf` and `@pandas_udf` at import, before there is a session.
 
-    PySpark decides at that moment whether a function is for a classic session or for Connect, and asks the session what
-    a return type such as "string" means. Here the first call decides, when there is a session.
+    PySpark decides there whether a function is classic or for Connect, and asks the session for its return type. With
+    this patch the first call decides.
     """
     if (classic := UDF.find()) is None:
         return

@@ -134,10 +134,7 @@ class Dialect(ABC):
     def take_in_place(
         self, transaction: Transaction, tables: ClaimTables, order: str, claim_id: str, bounds: Bounds, lease: int
     ) -> int:
-        """Claim messages of an NGinn queue where they are, for `lease` milliseconds; returns how many.
-
-        Several statements of a bounded number of rows, so that row locks do not become a table lock.
-        """
+        """Claim messages of an NGinn queue where they are, in bounded statements: row locks become no table lock."""
         names: dict[str, QueueTable | str] = {"queue": tables.queue, "claimed": tables.claimed, "order": order}
         note, move, sizes = (self.statement(f"nginn/claimed.{name}", **names) for name in ("note", "move", "sizes"))
         taken = size = 0

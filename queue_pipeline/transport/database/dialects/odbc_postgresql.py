@@ -50,10 +50,7 @@ class OdbcPostgreSqlDialect(PyODBCConnector, PGDialect):
         return (text,), more
 
     def do_commit(self, dbapi_connection: Any) -> None:
-        """Commit by a statement: once psqlodbc has noticed that the session is lost, its own commit does nothing.
-
-        And it succeeds: work that was undone would be reported as done.
-        """
+        """Commit by a statement: after a lost session, psqlodbc's own commit does nothing and succeeds."""
         cursor = dbapi_connection.cursor()
         cursor.execute("COMMIT")
         cursor.close()

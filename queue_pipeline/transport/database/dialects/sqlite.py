@@ -88,10 +88,9 @@ class Sqlite(Dialect):
         return self.quote(address_.table)
 
     def stored(self, value: Any) -> Any:
-        """Instants and dates as ISO text, which sorts and which its functions read; decimals as numbers where they fit.
+        """Instants and dates as ISO text; decimals as integers or floats where these are exact, else as text.
 
-        It has no exact decimals: one that an integer or a float holds exactly becomes that, any other text, which a
-        column of type TEXT keeps to the last digit; a NUMERIC column, and adding up, make floats of it.
+        A TEXT column keeps that text to the last digit; a NUMERIC column, and adding up, convert it to a float.
         """
         if isinstance(value, Decimal):
             whole = value.to_integral_value()

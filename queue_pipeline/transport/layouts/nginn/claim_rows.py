@@ -1,7 +1,7 @@
-"""Claims on NGinn queues: messages stay where they are, in subqueue R, and come back when a lease is over.
+"""Claims on NGinn queues: messages stay in subqueue R of their table, and become ready when a lease ends.
 
-`<queue>.Claimed` notes which messages are in whose claim, and when their lease ends. A message is its claim's as long
-as its retry time is that very moment: any other process that takes it afterwards changes it, .NET ones included.
+`<queue>.Claimed` records the claim and the lease of each message. The claim owns a message while the retry time of the
+message equals the end of that lease; any other process that takes it, .NET ones included, changes the retry time.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ class NGinnClaimRows:
         self._fail(transaction, tables, claim, [FailedRow(row, UNREADABLE) for row in row_versions])
 
     def _complete(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
-        """What is in a claim is processed, and in it no more."""
         command, parts = (self._store.statement(tables, name) for name in ("complete", "parts"))
         # In parts: the row locks of a single statement would become a lock of the table on SQL Server.
         bounds = {"messages": self._database.dialect.rows_per_take, "bytes": DEFAULT_MAX_BYTES}
@@ -79,7 +78,6 @@ class NGinnClaimRows:
         transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
 
     def _fail(self, transaction: Transaction, tables: ClaimTables, claim: Claim, failed: Sequence[FailedRow]) -> None:
-        """Messages that failed leave their claim, to be tried again or for good."""
         retry, fail, drop = (self._store.statement(tables, name) for name in ("retry_row", "fail_row", "drop_one"))
         for row, error, milliseconds in failed:
             values = {"error": storable(error, LONGEST_ERROR), "claim_id": claim.claim_id, "row_version": row}
@@ -105,7 +103,7 @@ class NGinnClaimRows:
         return [int(row[0]) for row in rows]
 
     def _put_in_line(self, transaction: Transaction, tables: ClaimTables, claim: Claim, rows: Sequence[int]) -> None:
-        """Messages that were out of turn wait, and the others of their claim are ready again."""
+        """Messages that were out of turn wait; the other messages of their claim are ready again."""
         postpone, drop = (self._store.statement(tables, name) for name in ("postpone_row", "drop_one"))
         for row in rows:
             transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, claim_id=claim.claim_id, row_version=row)
@@ -132,7 +130,7 @@ class NGinnClaimRows:
     def _finish(
         self, transaction: Transaction, tables: ClaimTables, claim: Claim, all_rows: Sequence[int], rows: list[int]
     ) -> None:
-        """Messages are done without being worked on: a whole backlog may have expired, so not one by one."""
+        """Complete messages without processing them; in ranges, because a whole backlog may have expired."""
         if not rows:
             return
         part, separate = str(uuid.uuid4()), self._store.statement(tables, "separate")

@@ -1,4 +1,4 @@
-"""Messages from bus to bus: subscribing, renewing, expiring, and a ping, which every endpoint answers by itself."""
+"""Control messages between buses: subscribe, renew, expire and ping, which every endpoint answers itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ControlMessages:
         return None
 
     def _SubscribeRequest(self, transaction: Transaction, queue: QueueTable, row: StoredRow, body: Any) -> None:
-        """Keep a subscription, and arrange for its renewal and its end, as long as the subscriber asked for one."""
+        """Store a subscription; one with a lifetime also gets delayed messages for its renewal and its end."""
         subscriber, message_type = body.get("SubscriberEndpoint") or row.from_endpoint, str(body["MessageType"])
         lifetime = wire.parse_time_span(str(body.get("SubscriptionTime") or "00:00:00"))
         if lifetime > timedelta(seconds=LONGEST_WAIT):
@@ -99,7 +99,7 @@ class ControlMessages:
         message: OutgoingMessage,
         delay: timedelta | None = None,
     ) -> None:
-        """Send to another bus in this database; one that is elsewhere is named in the log."""
+        """Send to another bus in this database; one that is elsewhere is logged."""
         try:
             table = self._reach(transaction, endpoint)
         except (AddressError, QueueNotFoundError) as error:
@@ -109,7 +109,7 @@ class ControlMessages:
         self._sender.send(table, later, transaction)
 
     def _reach(self, transaction: Transaction, endpoint: str) -> QueueTable:
-        """The table of another bus; asked for before it is written to, because an error would end the transaction."""
+        """The table of another bus, checked before it is written to: an error would end the transaction."""
         if not is_endpoint(endpoint):
             raise AddressError(f"{endpoint!r} is no endpoint in this database; only sql://alias/Queue can be reached")
         table = self._book.resolve(endpoint)

@@ -56,9 +56,9 @@ class Incoming:
         refuse: Callable[[int, str], object],
         postpone: Callable[[int], object],
     ) -> SortedRows:
-        """Handle all that is not to be worked on; what is left in `kept` is.
+        """Handle all messages that are not to be processed; `kept` holds the others.
 
-        `leaving` gets the rows that write to other queues, which may refuse that; see `send_on`.
+        `leaving` gets the rows that are sent to other queues, which may refuse them; see `send_on`.
         """
         found = sort_rows(rows, queue, self._book)
         leaving += [*found.foreign, *found.control]
@@ -92,10 +92,7 @@ class Incoming:
         return found
 
     def send_on(self, queue: QueueTable, rows: Sequence[int]) -> int:
-        """Handle rows that write to other queues, each in a transaction of its own; returns how many were sent on.
-
-        One whose destination refuses it has failed.
-        """
+        """Forward rows, one transaction each; returns how many. A row whose destination refuses it fails."""
         fail, sent, refused = self._statement("row_fail", queue), 0, list[Refusal]()
         for row in rows:
             try:
@@ -128,7 +125,7 @@ class Incoming:
         return lambda row: transaction.count(command, row_version=row)
 
     def _forward(self, transaction: Transaction, message: StoredRow) -> str | None:
-        """Send a message on to the queue that it is for, unchanged; returns why that cannot be done."""
+        """Forward a message unchanged; returns why that is impossible, or None."""
         dialect = self._database.dialect
         try:
             table = self._book.resolve(message.to_endpoint)

@@ -85,7 +85,6 @@ class NGinnFailures:
 
 
 def _ids(queue: QueueTable, selection: Selection) -> list[int]:
-    """The numbers of the rows that are meant; none means all."""
     narrow = selection.message_type or selection.exception or selection.failed_queue
     if narrow or not all(one.isdigit() for one in selection.ids):
         raise ConfigurationError(
@@ -101,7 +100,7 @@ def nginn_layout(
     """What the tables of NGinn.MessageBus mean on one database."""
 
     def subscribers(queue: QueueTable, event: Event) -> tuple[str, ...]:
-        """Those in the table that all share, and those in NGinn's own, by the publisher's queue."""
+        """Subscribers in the shared table, and in NGinn's own table of the publisher."""
         own = queues.subscriptions.subscribers(queue.canonical, event.name, event.topics)
         return (*subscriptions.subscribers(event.topics), *own)
 

@@ -1,4 +1,4 @@
-"""NGinn.MessageBus on one database: what only its queues have."""
+"""Operations that only NGinn queues have."""
 
 from __future__ import annotations
 

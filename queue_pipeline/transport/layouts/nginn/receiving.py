@@ -69,10 +69,7 @@ class NGinnReceiver:
 
     @contextlib.contextmanager
     def attempts(self, queue: QueueTable, messages: list[ReceivedMessage]) -> Iterator[None]:
-        """Count a failed attempt of messages if their work fails, once it was rolled back.
-
-        Between the two another reader may take one of them; then that attempt counts.
-        """
+        """Count a failed attempt of messages after their work failed and was rolled back."""
         try:
             yield
         except Exception as error:

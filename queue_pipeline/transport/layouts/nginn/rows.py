@@ -1,4 +1,4 @@
-"""Between messages and NGinn rows: what a message becomes on its way into a table, and a row on its way out."""
+"""Converts messages to NGinn rows, and rows to messages."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def _columns(row: Row, headers: dict[str, str], body: str, table: QueueTable, se
 
 
 def _is_own(name: str) -> bool:
-    """Whether a header is written unchanged: those of programs do, and the two that tell what a message came from."""
+    """Whether a header is written unchanged: headers of programs, and the two in `_KEPT`."""
     return name in _KEPT or not name.startswith(wire.RESERVED_PREFIXES)
 
 
 def _before_expiry(headers: str) -> str:
-    """What stands before the time that the statement adds to the headers of a message that expires."""
+    """The text before the expiry time, which the statement appends to the headers."""
     return f"{'|' if headers else ''}{wire.NGINN_TIME_TO_LIVE}="
 
 
@@ -113,10 +113,9 @@ def _body(row: Row, headers: dict[str, str], table: QueueTable, settings: NGinnS
 
 
 def _correlation(headers: dict[str, str], subject: str) -> str | None:
-    """What a message is correlated by; NULL where it is only its own id, or that of the message it came from.
+    """The correlation id; None if it is only the message's own id or that of its cause.
 
-    NServiceBus writes an id in any case. A saga of NGinn's ignores a message without one, and fails on one that it does
-    not know.
+    An NGinn saga ignores a message without a correlation id, and fails on an unknown one.
     """
     if given := headers.get(wire.NGINN_CORRELATION_ID):
         return _within(given, LONGEST_CORRELATION, "its correlation id", subject)
@@ -145,7 +144,7 @@ def unique_id(message_id: str) -> str:
 
 
 def _fitting(identity: str, longest: int) -> str:
-    """An id of another system: itself if its column holds it, else a GUID that is always the same for it."""
+    """An id of another system: unchanged if the column holds it, else a GUID derived from it."""
     fits = len(identity) <= longest and identity.isascii()
     return identity if fits else uuid.uuid5(_NAMESPACE, identity).hex
 
@@ -155,7 +154,7 @@ def _first_type(headers: dict[str, str]) -> str | None:
 
 
 def _full_name(body: str) -> str:
-    """The type of a body without its assembly: what the reference writes as the label, and operators look for."""
+    """The type of a body without its assembly, which the reference writes as the label."""
     return (type_of(body) or "").partition(",")[0].strip()
 
 
@@ -193,7 +192,7 @@ def message_headers(queue: str, row: StoredRow, settings: NGinnSettings) -> dict
 
 
 def _sent(milliseconds: int | None) -> str | None:
-    """When a message was sent, if a reader knows such a year."""
+    """The time of sending; None for a year that datetime does not hold."""
     if milliseconds is None:
         return None
     try:

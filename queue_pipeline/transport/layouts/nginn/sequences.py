@@ -1,4 +1,4 @@
-"""Sequences of NGinn.MessageBus: numbered messages that are worked on in their order, however they arrive."""
+"""Sequences of NGinn.MessageBus: numbered messages that are processed in their order."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def numbered(in_sequence: Mapping[int, Mapping[str, str]]) -> list[Numbered]:
 
 
 def _number(text: str | None) -> int | None:
-    """A number of a sequence; what is none, or beyond all sequences, is no reason to stop at a message."""
+    """A number of a sequence; any other text is no number."""
     return int(text) if text and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
 
 
@@ -136,10 +136,7 @@ class Sequences:
     def handle(
         self, transaction: Transaction, messages: Sequence[Numbered], release: Callable[[int], object]
     ) -> list[int]:
-        """Note that messages were worked on, and `release` the row whose turn it is then.
-
-        Returns rows that were not in turn: what was done for them must be undone.
-        """
+        """Record processed messages and `release` the next row; returns rows out of turn, whose work must be undone."""
         out_of_turn: list[int] = []
         for state, own in self._states(transaction, messages):
             if not state.handled(own):
@@ -152,7 +149,7 @@ class Sequences:
         return out_of_turn
 
     def _states(self, transaction: Transaction, messages: Sequence[Numbered]) -> Iterable[tuple[State, list[Numbered]]]:
-        """The state of each sequence, locked, always in one order, so that no two processes wait for each other."""
+        """The state of each sequence, locked in a fixed order, so that processes do not deadlock."""
         for sequence in sorted({one.sequence for one in messages}):
             fresh = State(sequence).text()
             rows = transaction.rows(self._statement("sequence_open"), state=fresh, sequence=sequence)

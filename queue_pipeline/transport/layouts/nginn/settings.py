@@ -1,4 +1,4 @@
-"""What there is to say about NGinn.MessageBus: which names mean this database, which types are known, retries."""
+"""The settings of NGinn queues: aliases of this database, known types, retries."""
 
 from __future__ import annotations
 

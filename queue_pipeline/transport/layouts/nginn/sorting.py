@@ -1,4 +1,4 @@
-"""What is to be done with a message before it is worked on: nothing, mostly."""
+"""Sorts messages by what has to be done before they are processed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def is_foreign(to_endpoint: str, queue: QueueTable, book: AddressBook) -> bool:
 
 
 def _is_over(time_to_live: str | None, now: Any) -> bool:
-    """Whether a message has expired by the database's clock; what is no time never does."""
+    """Whether a message has expired by the database's clock; a text that is no time never expires."""
     try:
         moment = datetime.strptime(time_to_live or "", "%Y-%m-%d %H:%M:%S")
     except ValueError:

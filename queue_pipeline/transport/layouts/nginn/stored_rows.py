@@ -48,7 +48,7 @@ def browsed_row(
 
 
 def _failure(queue: QueueTable, error: str | None, milliseconds: float | None) -> dict[str, str]:
-    """What the columns say of a failure: the first line of the error is its type and its text."""
+    """Headers for a failure: the first line of the error column holds its type and text."""
     trace = (error or "").strip()
     kind, colon, text = trace.partition("\n")[0].strip().partition(": ")
     is_type = colon and " " not in kind

@@ -1,4 +1,4 @@
-"""Publish and subscribe of NGinn.MessageBus: a table that publishers keep, and requests to be in it."""
+"""Publish and subscribe of NGinn.MessageBus: the table of subscriptions of publishers, and requests to them."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ class NGinnSubscriptions:
         self._sender.send(publisher, self.request(subscriber, message_type))
 
     def unsubscribe(self, publisher: str, subscriber: str, message_type: str) -> bool:
-        """End a subscription at once, in the table: a request to do so never works with the .NET publisher.
+        """End a subscription in the table, because the .NET publisher ignores requests; returns whether there was one.
 
-        A publisher that has read the table lately sends for up to an hour more. Returns whether there was one.
+        A publisher caches the table, and may send for up to an hour more.
         """
         _check(publisher, subscriber, message_type)
         removed = self._database.run(lambda own: self.remove(own, publisher, subscriber, message_type))
@@ -152,10 +152,7 @@ class NGinnSubscriptions:
         parents: Iterable[str] = (),
         transaction: Transaction | None = None,
     ) -> int:
-        """Send messages to all who subscribed to their type, or one of its parents, at this publisher.
-
-        Every copy has an id of its own, as in the reference. Returns how many copies there are.
-        """
+        """Send a copy with an id of its own to each subscriber of the type or its parents; returns how many."""
         batch = [messages] if isinstance(messages, OutgoingMessage) else messages
         targets = self.subscribers(publisher, full_name(message_type), parents)
         operations = [Operation(target, _copy(message, publisher)) for message in batch for target in targets]

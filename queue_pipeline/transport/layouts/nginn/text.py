@@ -80,10 +80,7 @@ def type_of(body: str | None) -> str | None:
 
 
 def typed_body(body: bytes, dotnet_type: str | None, subject: str) -> str:
-    """A body as a row has it: a JSON object whose first property is `$type`, in ASCII.
-
-    Numbers and everything else stay as they were written; only what stands around the members changes.
-    """
+    """A body as a row holds it: a JSON object in ASCII, whose first property is `$type`; values stay as written."""
     text = _json_text(body, subject)
     if not text.startswith('{"$type":"') or dotnet_type is not None:
         members = _members(text, subject)
@@ -114,7 +111,7 @@ def _json_text(body: bytes, subject: str) -> str:
 
 
 def _members(text: str, subject: str) -> list[tuple[str, str]]:
-    """The members of the root object, each value as the text that it is."""
+    """The members of the root object, with each value as its original text."""
     if not text.startswith("{"):
         raise InvalidMessageError(f"{subject}: NGinn bodies are JSON objects, and this one is another value; wrap it")
     members: list[tuple[str, str]] = []

@@ -21,10 +21,9 @@ KEYS_PER_STATEMENT = 200
 
 
 class DelayedMover:
-    """Moves due messages in due order, without waiting for other movers; storing them is the sender's work.
+    """Moves due messages in due order, without waiting for other movers.
 
-    Those for the queue itself move inside the database. Those for another queue go straight there, in the same
-    transaction, so that they arrive also while this queue has no receiver.
+    Messages for the queue itself move inside the database; others go straight to their queue, in the same transaction.
     """
 
     def __init__(self, database: Database, book: AddressBook, forwarder: Forwarder) -> None:
@@ -78,7 +77,6 @@ class DelayedMover:
             return False
 
     def _take(self, queue: QueueTable, transaction: Transaction, keys: Sequence[Any]) -> list[ReceivedMessage]:
-        """Take delayed messages out of their table, in the order of their keys."""
         take = self._statement("take_delayed", queue, self._book.sibling(queue, DELAYED_SUFFIX))
         taken: dict[Any, Any] = {}
         for first in range(0, len(keys), KEYS_PER_STATEMENT):

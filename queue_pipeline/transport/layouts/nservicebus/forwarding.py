@@ -21,7 +21,7 @@ from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.layouts.refused_rows import is_refusal
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, ReceivedMessage, from_row
-from queue_pipeline.transport.send import Sender, Shipment
+from queue_pipeline.transport.send import Sender, shipment_of
 from queue_pipeline.transport.texts import Refusal, few_of_each, storable
 
 LONGEST_EXCEPTION_MESSAGE = 16_384
@@ -54,13 +54,13 @@ class Forwarder:
             return destination
 
     def forward_all(self, transaction: Transaction, own: QueueTable, messages: Iterable[ReceivedMessage]) -> int:
-        """Send on messages that are not for this queue, in their order; returns how many.
+        """Forward messages that are for other queues, in their order; returns how many.
 
-        A destination that does not exist sends a message to the error queue, where FailedQ is that destination. One
-        that refuses a message fails the transaction: see `send_on`.
+        If a destination does not exist, its messages go to the error queue; one that refuses fails the transaction, see
+        `send_on`.
         """
         tables: dict[str, QueueTable | QueuePipelineError] = {}
-        shipments: dict[QueueTable, Shipment] = {}
+        copies: dict[QueueTable, list[OutgoingMessage]] = {}
         forwarded = 0
         for message in messages:
             destination = self.destination(own, message.headers) or own.canonical
@@ -72,16 +72,12 @@ class Forwarder:
                 self._fail(transaction, destination, message, table)
             else:
                 # Not through dispatch, which would take two messages of the same id for one.
-                shipment = shipments.setdefault(table, Shipment(table, None, []))
-                shipment.messages.append(OutgoingMessage(message.body, message.headers))
-        self._sender.write(transaction, list(shipments.values()))
+                copies.setdefault(table, []).append(OutgoingMessage(message.body, message.headers))
+        self._sender.write(transaction, [shipment_of(table, messages) for table, messages in copies.items()])
         return forwarded
 
     def send_on(self, own: QueueTable, keys: Sequence[Any], take: Take) -> int:
-        """Send on messages in transactions of their own, after a destination refused one of them; returns how many.
-
-        A message that is refused when it is alone goes to the error queue, with the refusal as its reason.
-        """
+        """Forward messages one transaction each, after a refusal; a message refused alone goes to the error queue."""
         refused: list[Refusal] = []
         try:
             return self._send_on(own, keys, take, refused)
@@ -132,7 +128,6 @@ class Forwarder:
         transaction.execute(command, claim_id=claim.claim_id, row_version=row_version)
 
     def _find(self, transaction: Transaction, destination: str) -> QueueTable | QueuePipelineError:
-        """The table of a destination, or what is wrong with it."""
         try:
             table = self._book.resolve(destination)
         except AddressError as error:

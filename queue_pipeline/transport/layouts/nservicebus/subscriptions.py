@@ -88,9 +88,9 @@ class Subscriptions:
         return self._book.subscriptions
 
     def subscribe(self, endpoint: str, topic: str, queue: str | QueueAddress | QueueTable | None = None) -> bool:
-        """Have events of a topic, the name of a type, sent to an endpoint's queue, by default the one of its name.
+        """Have events of a topic sent to an endpoint's queue, by default the one of its name; False if that was so.
 
-        False when that was so already. An endpoint that subscribed with another address moves to this one.
+        An endpoint that subscribed with another address moves to this one.
         """
         # The name of an endpoint is no address: a dot in it separates nothing.
         table = self._book.resolve(QueueAddress(endpoint) if queue is None else queue)

@@ -9,10 +9,10 @@ from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer, Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline_tests.support.databases.claimed_rows import add_row, change_row_version, remove_row
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.processed import process
@@ -75,11 +75,11 @@ def test_a_failure_of_a_message_that_the_batch_does_not_have_ends_no_message(tra
 
     class Confused(PlainTransformer):
         def transform(self, batch, sending):
-            return Transformed([], [Failed("x", "Refused", "no", batch.messages["row_version"][0].as_py() + 1_000)])
+            return Transformed([], {batch.messages["row_version"][0].as_py() + 1_000: Failure("Refused", "no")})
 
     fill(transport, 2)
     claim = transport.claim("orders", "me", 100)
     processor = BatchProcessor(declare(), transport, Confused())
     with pytest.raises(TransformError, match="belongs to no message of the batch"):
-        processor.process(processor.read(claim))
+        processor.process(processor.local.read(claim))
     assert [status.messages for status in transport.claims.list()] == [2]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from queue_pipeline.processing.batch.backend import is_local
 from queue_pipeline.processing.batch.executors import Executors
-from queue_pipeline.processing.batch.route import is_local
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.recovery import Recovery

@@ -63,7 +63,7 @@ def read_claim(transport, queue, size):
         batch = read_batch(transport.claim_reader, claim)
         messages, refused = parse_bodies(body_parser(SCHEMA), batch.messages)
         found |= {row.pop("row_version"): row for row in messages.to_pylist()}
-        found |= {one.row_version: (one.id, one.error_type, one.error) for one in refused}
+        found |= {version: (one.error_type, one.message) for version, one in refused.items()}
         found |= {one.row_version: (one.id, one.problem) for one in batch.unreadable}
     for claim in claims:
         transport.claims.give_back(claim)

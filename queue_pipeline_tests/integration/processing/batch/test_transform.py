@@ -63,7 +63,7 @@ def test_sends_can_be_a_frame_for_each_queue_a_list_of_frames_replies_and_failur
         ("shipping", "m3", "message3"),
         ("shop", "thanks", "message1"),
     ]
-    assert failures(result) == [("row2", "MessageRefused", "two")]
+    assert failures(result) == [(2, "MessageRefused", "two")]
 
     def listed(messages):
         return Results([messages.select("origin", "body"), messages.select("origin", F.lit("copy").alias("body"))])
@@ -96,7 +96,7 @@ def test_each_row_may_have_several_outcomes_with_their_own_delay_lifetime_and_ty
         ("shipping", "short", "message2"),
         ("shop", "reply", "message3"),
     ]
-    assert failures(result) == [("row4", "MessageRefused", NO_REPLY_ADDRESS), ("row5", "MessageRefused", "five")]
+    assert failures(result) == [(4, "MessageRefused", NO_REPLY_ADDRESS), (5, "MessageRefused", "five")]
     by = {(ready.destination, ready.delayed): ready for ready in result.ready}
     assert list(by["shipping", True].milliseconds) == [90_000]
     assert json.loads(by["shipping", True].headers[0])[wire.FORWARD_DESTINATION] == "shipping@here"
@@ -168,7 +168,7 @@ def test_nothing_is_a_result_too(spark):
         run(spark, lambda messages: Results({}), numbered(1), outputs=()),
         run(spark, lambda messages: messages.select("origin", "body"), batch()),
     ]
-    assert [(list(result.ready), list(result.failures)) for result in results] == [([], [])] * 4
+    assert [(list(result.ready), dict(result.failures)) for result in results] == [([], {})] * 4
 
 
 def test_bodies_that_do_not_fit_the_schema_fail_and_the_transform_never_sees_them(spark):
@@ -181,9 +181,7 @@ def test_bodies_that_do_not_fit_the_schema_fail_and_the_transform_never_sees_the
     messages = batch({"n": 1}, b"no json", {"n": "text"}, {}, {"n": 5})
     result = run(spark, strict, messages, body_schema="n int not null")
     assert [body for _, body, _ in sent(result)] == ['{"n":1}', '{"n":5}']
-    assert [(failed[0], failed[1]) for failed in failures(result)] == [
-        (f"row{n}", "MessageBodyUnreadable") for n in (2, 3, 4)
-    ]
+    assert [(failed[0], failed[1]) for failed in failures(result)] == [(n, "MessageBodyUnreadable") for n in (2, 3, 4)]
     assert all(error for _, _, error in failures(result))
 
 
@@ -199,7 +197,7 @@ def test_bodies_that_do_not_fit_the_schema_fail_and_the_transform_never_sees_the
 def test_no_bad_body_is_lost_by_a_transform_that_does_not_read_all(spark, careless):
     messages = batch({"n": 1}, {"n": 2}, b"bad", {"n": 4}, b"worse")
     result = run(spark, careless, messages, body_schema="n int not null")
-    assert [failed[0] for failed in failures(result)] == ["row3", "row5"]
+    assert [failed[0] for failed in failures(result)] == [3, 5]
 
 
 def test_good_bodies_are_not_asked_for_again_and_a_batch_of_bad_ones_sends_nothing(spark):

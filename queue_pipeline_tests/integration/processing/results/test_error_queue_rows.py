@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from queue_pipeline.processing.results.acknowledgement import acknowledgements
-from queue_pipeline.processing.results.audit import audit_copies
+from queue_pipeline.processing.results.confirmations import Confirming, confirmations
 from queue_pipeline.processing.results.exceptions import describe, error_types
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.failed.error_message import LONGEST_MESSAGE, Failure, error_message
@@ -218,8 +217,8 @@ def test_a_retried_message_that_succeeds_is_acknowledged_and_audited(transport):
     assert not any(name.startswith((wire.EXCEPTION_PREFIX, wire.FAILED_QUEUE)) for name in message.headers)
     batch = pa.table({"headers": [row.raw_headers], "message_id": [message.message_id], "body": [message.body]})
     now = datetime.now(UTC)
-    copies = audit_copies("audit", batch, now, now + timedelta(seconds=1), "Orders", time_to_live=3600)
-    transport.dispatch_columns([*acknowledgements(batch, now, "Orders"), copies])
+    confirming = Confirming("Orders", now - timedelta(seconds=1), now, "audit", audit_time_to_live=3600)
+    transport.dispatch_columns(confirmations(batch, confirming))
     control = stored(transport, ACKNOWLEDGEMENT_QUEUE)
     told = json.loads(control.raw_headers)
     assert control.body == b""
@@ -240,7 +239,7 @@ def test_only_the_audit_copy_expires(transport, backend):
     batch = pa.table({"headers": [wire.encode(message.headers)], "message_id": ["m"], "body": [message.body]})
     now = datetime.now(UTC)
     for time_to_live in (None, 3600):
-        transport.dispatch_columns([audit_copies("audit", batch, now, now, "Orders", time_to_live)])
+        transport.dispatch_columns(confirmations(batch, Confirming("Orders", now, now, "audit", time_to_live)))
     table = transport.resolve("audit").qualified
     order = "seq" if backend.name == "postgresql" else "RowVersion"
     rows = backend.sql(transport, f"SELECT Expires FROM {table} ORDER BY {order}")

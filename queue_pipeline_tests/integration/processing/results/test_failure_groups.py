@@ -10,9 +10,8 @@ from queue_pipeline.client.unmatched import why_unmatched
 from queue_pipeline.processing.batch.claimed_batch import parse_bodies
 from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.body.parse import body_parser
-from queue_pipeline.processing.results.sorting import Failed
 from queue_pipeline.transport import OutgoingMessage
-from queue_pipeline.transport.failed.error_message import error_message
+from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline.transport.messages.message import ReceivedMessage
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import declare, fill, run
@@ -51,10 +50,8 @@ class Refusing(PlainTransformer):
     def transform(self, batch, sending):
         if self.schema:
             return Transformed(failures=parse_bodies(body_parser(self.schema), batch.messages)[1])
-        rows = batch.messages.select(["id", "row_version"]).to_pylist()
-        return Transformed(
-            failures=[Failed(row["id"], "MessageRefused", "no stock", row["row_version"]) for row in rows]
-        )
+        versions = batch.messages["row_version"].to_pylist()
+        return Transformed(failures=dict.fromkeys(versions, Failure("MessageRefused", "no stock")))
 
 
 def groups(transport):

@@ -193,7 +193,7 @@ def test_a_commit_that_finds_less_than_was_staged_fails(backend, transport):
     fill(transport, 5)
     claim = transport.claim("orders", "me", 100)
     writer = OutcomeWriter(executor_settings(transport), claim, "job")
-    report = TaskReport("job.0.1", [StagedGroup("job.0.1", 0, "billing", False, 5)], [])
+    report = TaskReport([StagedGroup("job.0.1", 0, "billing", False, 5)])
     with pytest.raises(StagedLostError):
         writer.commit([report])
     writer.abort([report, None])

@@ -107,7 +107,7 @@ def test_a_delayed_ready_message_arrives_where_it_is_for(backend):
     transport.install("orders", "billing")
     late = [new_message("late", delay=timedelta(seconds=-1))]
     transport.dispatch_columns([ready("billing", late, forward_to=transport.resolve("billing").canonical)])
-    assert transport.delayed.move_due(transport.resolve("orders")) == 1
+    assert transport.move_due(transport.resolve("orders")) == 1
     assert transport.claim("orders", "me", 10) is None
     (shown,) = transport.show("billing")
     assert shown.body == b"late" and wire.FORWARD_DESTINATION not in shown.headers

@@ -117,7 +117,7 @@ def test_an_account_that_can_only_read_and_write_can_do_everything_else(postgres
         assert runtime.claims.waiting() == {runtime.resolve("orders").canonical: 3}
         assert runtime.pauses.pause("p", "me") and runtime.pauses.list() and runtime.pauses.resume("p")
         runtime.claims.give_back(runtime.claims.claim(runtime.resolve("orders"), "me", 5))
-        assert runtime.delayed.move_due(runtime.resolve("orders")) == 0
+        assert runtime.move_due(runtime.resolve("orders")) == 0
         assert runtime.purge("orders") == 0
         assert runtime.audit_indexes("orders") == []
         assert [status.pending for status in runtime.status("billing", "orders")] == [2, 6]

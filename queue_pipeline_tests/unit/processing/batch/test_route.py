@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_pipeline.processing.batch.route import is_local, route
+from queue_pipeline.processing.batch.backend import is_local, route
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 
 

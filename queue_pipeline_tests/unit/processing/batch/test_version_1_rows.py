@@ -5,10 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from queue_pipeline.processing.batch.claimed_batch import prepare
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry
-from queue_pipeline.processing.results.audit import audit_copies
-from queue_pipeline.processing.results.failed_copies import failed_copies, same_reason
+from queue_pipeline.processing.results.confirmations import Confirming, confirmations
+from queue_pipeline.processing.results.failed_copies import Consumer, failed_copies, same_reason
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.claims.message_table import from_rows
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
@@ -16,7 +15,7 @@ from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages import headers as wire
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
-ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda messages: messages)
+ORDERS = Consumer("orders", "orders", "error")
 
 
 def read(text, correlation_id="c1", reply_to="shop"):
@@ -41,7 +40,7 @@ def test_every_copy_of_a_message_has_what_its_columns_held(text):
     for made in (
         copies(messages),
         copies(messages, lambda _: again),
-        audit_copies("audit", messages, NOW, NOW, "orders"),
+        *confirmations(messages, Confirming("orders", NOW, NOW, "audit")),
     ):
         assert [names(headers) for headers in made.headers] == [("c1", "shop"), (None, None)]
 

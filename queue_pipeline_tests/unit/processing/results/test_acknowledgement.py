@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from queue_pipeline.processing.results import acknowledgement
-from queue_pipeline.processing.results.acknowledgement import acknowledgements
+from queue_pipeline.processing.results.confirmations import acknowledgements
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import check_columns
@@ -81,13 +80,13 @@ def test_half_a_request_is_none(headers):
 
 def test_null_is_no_value():
     text = f'{{"{wire.RETRY_UNIQUE_MESSAGE_ID}":"x","{wire.RETRY_ACKNOWLEDGEMENT_QUEUE}":null}}'
-    assert acknowledgements(pa.table({"headers": [text]}), NOW) == []
+    assert acknowledgements(pa.table({"headers": [text]}), NOW, "Orders") == []
 
 
 def test_headers_are_not_taken_apart_when_nobody_asks(monkeypatch):
-    monkeypatch.setattr(acknowledgement.wire, "decode", lambda text: pytest.fail("taken apart"))
+    monkeypatch.setattr(wire, "decode", lambda text: pytest.fail("taken apart"))
     assert sent_for({}, {"own": "x"}) == []
-    assert acknowledgements(pa.table({"headers": pa.array([], pa.string())}), NOW) == []
+    assert acknowledgements(pa.table({"headers": pa.array([], pa.string())}), NOW, "Orders") == []
 
 
 def test_the_sender_has_a_name_even_if_none_is_given():

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from queue_pipeline.processing.results.audit import audit_copies
+from queue_pipeline.processing.results.confirmations import Confirming, confirmations
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import check_columns
@@ -33,7 +33,7 @@ def copies_of(*texts, **options):
             "body": [str(n).encode() for n in range(1, len(texts) + 1)],
         }
     )
-    ready = audit_copies("audit", messages, NOW, LATER, "Orders", **options)
+    *_, ready = confirmations(messages, Confirming("Orders", NOW, LATER, "audit", **options))
     check_columns(ready, "audit")
     return ready
 
@@ -87,8 +87,8 @@ def test_a_value_that_looks_like_headers_is_a_value():
 def test_copies_never_expire_unless_told_to():
     text = wire.encode({wire.MESSAGE_ID: "m", wire.TIME_TO_BE_RECEIVED: "00:00:01"})
     assert list(copies_of(text, text).milliseconds) == [NEVER_EXPIRES] * 2
-    assert list(copies_of(text, text, time_to_live=2.5).milliseconds) == [2500] * 2
-    assert list(copies_of(text, time_to_live=0.0001).milliseconds) == [1]
+    assert list(copies_of(text, text, audit_time_to_live=2.5).milliseconds) == [2500] * 2
+    assert list(copies_of(text, audit_time_to_live=0.0001).milliseconds) == [1]
     assert headers_of(text)[wire.TIME_TO_BE_RECEIVED] == "00:00:01"
 
 
@@ -108,7 +108,7 @@ def test_a_copy_does_not_claim_what_was_not_sent(missing):
 def test_no_messages_make_no_copies():
     none = pa.array([], pa.string())
     empty = pa.table({"headers": none, "message_id": none, "body": pa.array([], pa.binary())})
-    assert list(audit_copies("audit", empty, NOW, LATER, "Orders").headers) == []
+    assert [list(one.headers) for one in confirmations(empty, Confirming("Orders", NOW, LATER, "audit"))] == [[]]
 
 
 def test_servicecontrol_can_import_a_copy():

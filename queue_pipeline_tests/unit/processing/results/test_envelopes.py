@@ -168,7 +168,7 @@ def test_texts_of_others_are_escaped():
 
 def test_nothing_becomes_nothing():
     found = sort_outcomes(related())
-    assert (found.failures, found.tables) == ((), [])
+    assert (found.failures, found.tables) == ({}, [])
     assert envelopes(found.sends, sending()) == []
 
 

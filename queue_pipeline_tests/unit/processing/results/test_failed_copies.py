@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry
 from queue_pipeline.processing.results.failed_copies import (
     MOST_TRACES,
     SHORTEST_TRACE,
+    Consumer,
     failed_copies,
     ids_of,
     same_reason,
@@ -19,7 +19,7 @@ from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages import headers as wire
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
-ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda messages: messages)
+ORDERS = Consumer("orders", "orders", "error")
 
 
 def messages(count, headers=None):

@@ -1,6 +1,7 @@
 """Rows for the user's own tables: summed up by key in every part of a batch, and once more over all parts."""
 
-from datetime import UTC, date, datetime
+import pickle
+from datetime import date
 from decimal import Decimal
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from queue_pipeline.processing.results.table_rows import OutcomeRows, together
 from queue_pipeline.transport.errors import QueuePipelineError
-from queue_pipeline.transport.operations.user_tables import TableRows
+from queue_pipeline.transport.operations.user_table_sql import TableRows
 
 LARGEST = 2**63 - 1
 
@@ -23,8 +24,9 @@ def summed(**columns):
     return rows(**columns).summed().as_table_rows()
 
 
-def through_bytes(part):
-    return OutcomeRows.from_bytes(part.to_bytes())
+def through_task(part):
+    """The part as the report of a task brings it to the run."""
+    return pickle.loads(pickle.dumps(part))
 
 
 # --- summing -----------------------------------------------------------------------------------------------
@@ -53,7 +55,7 @@ def test_a_sum_of_integers_may_be_larger_than_their_type(kind):
 
 def test_a_sum_beyond_64_bits_stays_exact_in_either_direction_and_over_several_parts():
     parts = [rows(k=["a", "b"] * 3, n=[LARGEST, -LARGEST - 1] * 3).summed() for _ in range(5)]
-    (found,) = together(map(through_bytes, parts))
+    (found,) = together(map(through_task, parts))
     assert found.rows == [("a", 15 * LARGEST), ("b", -15 * (LARGEST + 1))]
 
 
@@ -106,31 +108,6 @@ def test_what_is_no_number_cannot_be_added_and_the_error_names_table_and_column(
         summed(k=["a", "a"], n=values)
 
 
-# --- from a task to the run --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        rows(k=["a", "b"], n=[1, None]),
-        rows(k=["a", "a"], n=[LARGEST, LARGEST]).summed(),
-        rows(("k", "grüße 😀"), table='sch"ema.täble', k=[b"\0", b""], **{"grüße 😀": [1, 2]}, n=[0.5, 1.5]),
-        rows((), table="log", at=[datetime(2026, 1, 2, 3, 4, 5, 6, UTC)], day=[None], text=["NUL \0"]),
-        rows((), table="log", n=pa.array([Decimal("1.10")], pa.decimal128(10, 2))),
-        rows(k=pa.array([], pa.string()), n=pa.array([], pa.int64())),
-    ],
-)
-def test_rows_are_the_same_after_the_way_to_the_run(part):
-    found = through_bytes(part)
-    assert (found.table, found.key, found.added) == (part.table, part.key, part.added)
-    assert found.rows.equals(part.rows, check_metadata=True)
-
-
-def test_rows_in_several_chunks_arrive_whole():
-    table = pa.concat_tables([pa.table({"n": [1]}), pa.table({"n": [2, 3]}).slice(1)])
-    assert through_bytes(OutcomeRows("log", (), table)).rows.to_pylist() == [{"n": 1}, {"n": 3}]
-
-
 # --- several parts -----------------------------------------------------------------------------------------
 
 
@@ -178,7 +155,7 @@ def test_a_batch_in_parts_adds_up_to_what_it_would_in_one(parts):
         rows(k=[key for key, _ in part], n=pa.array([number for _, number in part], pa.int64())).summed()
         for part in parts
     ]
-    (found,) = together(map(through_bytes, made))
+    (found,) = together(map(through_task, made))
     given_numbers: dict[str, list[int]] = {}
     for part in parts:
         for key, number in part:

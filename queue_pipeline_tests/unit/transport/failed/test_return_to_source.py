@@ -11,7 +11,7 @@ from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection, bare_name, first_type, full_name, read_failed
-from queue_pipeline.transport.failed.return_to_source import without_failure
+from queue_pipeline.transport.failed.returns import without_failure
 from queue_pipeline.transport.layouts.nservicebus.forwarding import ROWS_PER_STATEMENT, parts
 from queue_pipeline.transport.messages import headers as wire
 

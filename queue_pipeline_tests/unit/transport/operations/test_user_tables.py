@@ -15,8 +15,8 @@ from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.database.drivers import DRIVERS
 from queue_pipeline.transport.errors import AddressError, ConfigurationError
-from queue_pipeline.transport.operations.user_table_sql import RowForm, RowWriter
-from queue_pipeline.transport.operations.user_tables import TableRows, check_rows, folded, plain_values
+from queue_pipeline.transport.operations.user_table_sql import RowWriter, TableRows
+from queue_pipeline.transport.operations.user_tables import check_rows, folded, plain_values
 
 SQLGLOT_NAMES = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
 WORST = ("k'1]\"?--", 'n;/*{x}*/":name', "c ?😀]] :v0_0 %s\\:", "total")
@@ -26,14 +26,14 @@ VALUES = {dialect: DRIVERS[name, driver].values_per_statement for dialect, name,
 """The most values of a statement."""
 
 
-def form(dialect, key=(), add=(), columns=WORST):
+def writer(dialect, key=(), add=(), columns=WORST):
     table = AddressBook(dialect, catalog="shop").resolve("totals")
-    return RowForm(table, columns, key, add)
+    return RowWriter(dialect, table, TableRows("totals", columns, (), key, add))
 
 
 def written(dialect, rows, **options):
     """The statements that would be sent, each with its values."""
-    sent = list(RowWriter(dialect, form(dialect, **options)).writes(rows, VALUES[dialect.name]))
+    sent = list(writer(dialect, **options).writes(rows, VALUES[dialect.name]))
     for command, values in sent:
         command.check(values)
     return sent
@@ -167,7 +167,7 @@ def test_the_worst_of_column_names_stay_names(dialect, options, row):
         marks = [each.name for tree in trees for each in tree.find_all(exp.Placeholder)]
         assert sorted(marks) == sorted(values) == sorted(text(command.text).compile().params)
         assert str(text(command.text)) == command.script
-        assert command.table == form(dialect).table.canonical
+        assert command.table == AddressBook(dialect, catalog="shop").resolve("totals").canonical
         assert None not in values.values(), "a driver would ask the server for its type"
     ours = {"stored", "EXCLUDED", "totals", "public", "dbo", "shop", "rows", "new"}
     assert set(WORST) <= identifiers <= {*WORST, *ours}
@@ -218,7 +218,7 @@ def test_statements_for_postgresql_stay_within_its_limits(width):
 
 @pytest.mark.parametrize("dialect", [DIALECTS["postgresql"], DIALECTS["sqlite"]], ids=["postgresql", "sqlite"])
 def test_the_index_for_a_merge_is_told_as_a_statement(dialect):
-    script = RowWriter(dialect, form(dialect, key=("id", 'n"r'), columns=("id", 'n"r'))).index().script
+    script = writer(dialect, key=("id", 'n"r'), columns=("id", 'n"r')).index().script
     assert script.startswith('CREATE UNIQUE INDEX "totals_key" ON ')
     assert script.endswith('("id", "n""r");')
 

@@ -73,7 +73,7 @@ def test_messages_in_work_are_invisible_to_everybody_else(bus):
     bus.send(2)
     bus.transport.claim(ORDERS, "me", 10)
     bus.peer_schedules()
-    bus.transport.delayed.move_due(bus.transport.resolve(ORDERS))
+    bus.transport.move_due(bus.transport.resolve(ORDERS))
     assert bus.transport.claim(ORDERS, "other", 10) is None
     with bus.transport.receive(ORDERS) as batch:
         assert len(batch) == 0

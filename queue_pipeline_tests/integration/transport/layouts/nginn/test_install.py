@@ -241,7 +241,7 @@ def test_an_account_that_can_only_read_and_write_can_do_everything_else(postgres
         runtime.claims.renew(first)
         runtime.claims.complete(Completion(first, read=None))
         runtime.claims.give_back(second)
-        assert runtime.delayed.move_due(queue) == 0
+        assert runtime.move_due(queue) == 0
         assert runtime.purge(ORDERS) == 0
         assert runtime.nginn.retry_failed(queue) == 0
         assert runtime.audit_indexes(ORDERS) == []

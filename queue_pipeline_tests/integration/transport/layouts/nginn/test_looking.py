@@ -132,12 +132,12 @@ def test_the_latency_of_a_claim_is_counted_from_the_time_at_which_it_was_due(bus
 
 
 def test_the_next_due_message_is_not_one_in_work(bus, orders):
-    assert bus.transport.delayed.next_due_seconds(orders) is None
+    assert bus.transport.next_due_seconds(orders) is None
     bus.send(1)
     bus.transport.claim(ORDERS, "me", 1)
-    assert bus.transport.delayed.next_due_seconds(orders) is None
+    assert bus.transport.next_due_seconds(orders) is None
     bus.insert(body_of(1), subqueue="R", retry_time=-7)
-    assert bus.transport.delayed.next_due_seconds(orders) == pytest.approx(-7, abs=5)
+    assert bus.transport.next_due_seconds(orders) == pytest.approx(-7, abs=5)
 
 
 def test_a_queue_of_the_other_kind_is_refused_where_only_nginn_ones_make_sense(bus):

@@ -348,7 +348,7 @@ def test_what_a_peer_failed_comes_to_us_by_our_own_scheduler(five: Fleet) -> Non
 
     assert hasty.receive(fail) is not None
     assert five.states()[0] == "R"
-    assert eventually(lambda: five.transport.delayed.move_due(five.transport.resolve(QUEUE))) == 1
+    assert eventually(lambda: five.transport.move_due(five.transport.resolve(QUEUE))) == 1
     messages, _, _ = five.transport.claims.messages(claim(five, 10))
     (retried,) = [message for message in messages if wire.RETRIES in message.headers]
     assert (int(retried.headers[wire.MESSAGE_ID], 16), retried.headers[wire.RETRIES]) == (0, "1")

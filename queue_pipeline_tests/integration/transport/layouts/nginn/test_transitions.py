@@ -60,7 +60,7 @@ def dead_letter(bus, row):
 
 
 def schedule(bus, _):
-    bus.transport.delayed.move_due(bus.transport.resolve(ORDERS))
+    bus.transport.move_due(bus.transport.resolve(ORDERS))
 
 
 def expire_then(act: Callable[[Bus, int], object]):
@@ -264,7 +264,7 @@ def test_retention_works_through_many_batches(bus):
 def test_the_schedulers_pass_works_through_many_batches(bus, orders):
     for n in range(5):
         bus.insert(body_of(n), **PAST)
-    assert bus.transport.delayed.move_due(orders, batch=2) == 5
+    assert bus.transport.move_due(orders, batch=2) == 5
     assert bus.subqueues() == "IIIII"
 
 

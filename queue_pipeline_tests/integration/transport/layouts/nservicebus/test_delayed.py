@@ -14,7 +14,7 @@ from queue_pipeline_tests.support.waiting import eventually
 
 
 def move(transport, queue="orders"):
-    return transport.delayed.move_due(transport.resolve(queue))
+    return transport.move_due(transport.resolve(queue))
 
 
 def forwarding(destination):
@@ -59,19 +59,19 @@ def test_a_long_delay_stored_first_does_not_hide_a_short_one(transport):
     """AS-08: the next due time is that of the earliest."""
     transport.send("orders", new_message("tomorrow", delay=timedelta(days=1)))
     transport.send("orders", new_message("soon", delay=timedelta(milliseconds=100)))
-    due = transport.delayed.next_due_seconds(transport.resolve("orders"))
+    due = transport.next_due_seconds(transport.resolve("orders"))
     assert due is not None and due <= 0.1
     assert eventually(lambda: move(transport)) == 1
-    assert 86_000 < transport.delayed.next_due_seconds(transport.resolve("orders")) <= 86_400
+    assert 86_000 < transport.next_due_seconds(transport.resolve("orders")) <= 86_400
     assert transport.show("orders")[0].body == b"soon"
 
 
 def test_due_messages_move_in_due_order_in_batches(transport):
     delays = [timedelta(seconds=-n) for n in (3, 9, 1, 7, 5)]
     transport.send("orders", [new_message(str(n), delay=delay) for n, delay in enumerate(delays)])
-    assert transport.delayed.move_due(transport.resolve("orders"), batch=2) == 5
+    assert transport.move_due(transport.resolve("orders"), batch=2) == 5
     assert [shown.body for shown in transport.show("orders")] == [b"1", b"3", b"4", b"0", b"2"]
-    assert transport.delayed.next_due_seconds(transport.resolve("orders")) is None
+    assert transport.next_due_seconds(transport.resolve("orders")) is None
 
 
 def test_a_delayed_send_to_another_queue_arrives_there_without_anybody_receiving(transport, backend):
@@ -107,7 +107,7 @@ def test_due_order_is_kept_in_every_queue_across_batches(transport, backend):
     sender = backend.transport(endpoint="orders")
     for n in (3, 9, 1, 7, 5, 2, 8, 6, 4):
         sender.send("orders" if n % 2 else "billing", new_message(str(n), delay=timedelta(seconds=-n)))
-    assert transport.delayed.move_due(transport.resolve("orders"), batch=2) == 9
+    assert transport.move_due(transport.resolve("orders"), batch=2) == 9
     assert [shown.body for shown in transport.show("orders")] == [b"9", b"7", b"5", b"3", b"1"]
     assert [shown.body for shown in transport.show("billing")] == [b"8", b"6", b"4", b"2"]
 
@@ -201,7 +201,7 @@ def test_delays_are_right_in_any_session_time_zone(postgresql, zone):
         transport.send("orders", new_message("c", time_to_be_received=timedelta(minutes=30)), connection)
     engine.dispose()
     assert move(transport) == 1
-    assert 20 < transport.delayed.next_due_seconds(transport.resolve("orders")) <= 30
+    assert 20 < transport.next_due_seconds(transport.resolve("orders")) <= 30
     assert [shown.expired for shown in transport.show("orders")] == [False, False]
 
 
@@ -217,7 +217,7 @@ def test_what_a_peer_stored_is_due_at_its_time_for_a_mover_in_any_zone(postgresq
     postgresql.sql(transport, f"SET TIME ZONE '{zone}'")
     assert postgresql.sql(transport, "SHOW TIME ZONE")[0][0] == zone
     assert move(transport) == 2
-    assert 20 < transport.delayed.next_due_seconds(transport.resolve("orders")) <= 30
+    assert 20 < transport.next_due_seconds(transport.resolve("orders")) <= 30
     assert (transport.peek("orders"), transport.peek("billing")) == (1, 1)
 
 
@@ -263,9 +263,7 @@ def test_several_movers_at_once_move_every_message_once(transport, backend):
         sender.send(queue, [new_message(f"{queue} {n}", delay=timedelta(seconds=-1)) for n in range(150)])
     movers = [backend.transport() for _ in range(3)]
     with ThreadPoolExecutor(len(movers)) as pool:
-        counts = list(
-            pool.map(lambda mover: mover.delayed.move_due(mover.resolve("orders"), batch=20), movers, timeout=60)
-        )
+        counts = list(pool.map(lambda mover: mover.move_due(mover.resolve("orders"), batch=20), movers, timeout=60))
     # One that passes over what another holds may end while that one still works; what is left is moved by the next.
     assert sum(counts) + move(transport) == 300
     with transport.receive("orders", 1000) as batch:

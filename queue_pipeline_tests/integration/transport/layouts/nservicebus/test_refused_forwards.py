@@ -149,7 +149,7 @@ def test_a_mover_sends_what_is_refused_to_the_error_queue_and_moves_the_rest(tra
     sender = backend.transport(endpoint="orders")
     for queue, body in (("billing", "a"), ("billing", "long"), ("orders", "own"), ("billing", "b")):
         sender.send(queue, new_message(body, delay=timedelta(seconds=-1)))
-    assert limited.delayed.move_due(limited.resolve("orders")) == 4
+    assert limited.move_due(limited.resolve("orders")) == 4
     assert [shown.body for shown in transport.show("orders")] == [b"own"]
     with limited.receive("orders"):
         pass
@@ -164,7 +164,7 @@ def test_an_error_queue_that_refuses_too_is_named_and_the_message_stays(transpor
     sender.send("billing", new_message("a", delay=timedelta(seconds=-1)))
     raise_obstacle(backend, transport, "no queue")
     with pytest.raises(QueueNotFoundError, match=r"queue .*error.* does not exist"):
-        transport.delayed.move_due(transport.resolve("orders"))
+        transport.move_due(transport.resolve("orders"))
     assert transport.status("orders")[0].delayed == 1
     transport.send("orders", new_message("own"))
     with transport.receive("orders") as batch:
