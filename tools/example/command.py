@@ -12,7 +12,7 @@ from queue_pipeline.cli.failures import report
 from queue_pipeline.cli.output import write_json, write_lines, write_table
 from queue_pipeline.cli.parameters import POSITIVE
 from queue_pipeline.cli.progress import progress
-from queue_pipeline.cli.session import Session, pass_session, shared_options
+from queue_pipeline.cli.session import Session, shared_options, with_session
 from queue_pipeline.transport.texts import count_of
 from tools.example import shop
 from tools.example.orders import random_seed
@@ -35,8 +35,7 @@ def example(context: click.Context) -> None:
 
 
 @example.command()
-@shared_options
-@pass_session
+@with_session
 def install(session: Session) -> None:
     """Create the queues orders, billing, shipping and error, and the table order_totals.
 
@@ -67,8 +66,7 @@ def install(session: Session) -> None:
     metavar="N",
     help="Orders a second, a few at a time; without it all at once, in one transaction.",
 )
-@shared_options
-@pass_session
+@with_session
 def send(session: Session, count: int, bad: float, seed: int | None, rate: float | None) -> None:
     """Send sample orders to the queue orders."""
     chosen = random_seed() if seed is None else seed
@@ -87,8 +85,7 @@ def send(session: Session, count: int, bad: float, seed: int | None, rate: float
 
 
 @example.command()
-@shared_options
-@pass_session
+@with_session
 def totals(session: Session) -> None:
     """Print the table order_totals, which the pipeline writes together with its sends."""
     with session.transport() as transport:
