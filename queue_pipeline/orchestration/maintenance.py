@@ -44,8 +44,8 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[d
     @dg.op(
         name=names.named("purge"),
         required_resource_keys=needs,
-        description="Deletes messages whose time to live is over, and processed ones of NGinn queues after their retention, "
-        "batch by batch; rows that others hold are left.",
+        description="Deletes messages whose time to live is over, and processed messages of NGinn queues after their "
+        "retention, batch by batch; rows that others hold are left.",
     )
     def purge(context: dg.OpExecutionContext, config: PurgeConfig) -> None:
         database = transport_of(context, names).transport()
