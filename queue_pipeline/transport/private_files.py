@@ -24,8 +24,13 @@ def make_private_folder(path: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Create an empty file for this user alone; an existing one keeps its mode and what it holds."""
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
+    """Create an empty file for this user alone; an existing one keeps its mode and what it holds.
+
+    An existing file is not opened: to close it would release the locks that SQLite holds on it in this process, and
+    another process would take itself for the last user of the database and remove its log.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
 
 
 def write_private_file(path: Path, text: str) -> None:

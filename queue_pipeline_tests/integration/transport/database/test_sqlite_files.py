@@ -1,5 +1,8 @@
 """SQLite: the file of a database, its folder, and the disk that it is on."""
 
+import subprocess
+import sys
+
 import pytest
 from sqlalchemy import event
 
@@ -43,3 +46,22 @@ def test_a_full_disk_is_not_the_fault_of_a_message(sqlite):
     with pytest.raises(DatabaseUnavailableError, match=r"orders.*disk is full"):
         transport.send("orders", new_message("x" * 5_000_000))
     assert transport.peek("orders") == 0
+
+
+SEND = """
+import sys
+from queue_pipeline import QueueTransport, new_message
+with QueueTransport(sys.argv[1]) as transport:
+    transport.send("orders", new_message("by another process"))
+"""
+
+
+def test_a_second_transport_of_a_process_leaves_the_first_its_hold_on_the_file(sqlite):
+    """SQLite holds its file by a lock of the process: without it, another process removes the log that is in use."""
+    transport = sqlite.transport()
+    transport.install("orders")
+    with QueueTransport(sqlite.url) as second:
+        assert second.peek("orders") == 0
+    for number in (1, 2):
+        subprocess.run([sys.executable, "-c", SEND, sqlite.url], check=True, timeout=60)
+        assert transport.peek("orders") == number
