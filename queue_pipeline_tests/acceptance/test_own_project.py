@@ -1,14 +1,10 @@
 """docs/own-project.md as a new user types it: the wheel, a project of one's own, and messages that flow.
 
-The virtual environment is new and holds the wheel only; what the wheel depends on is read from the environment of the
-tests, which saves an installation of minutes. The project's files are those that `create-dagster project` writes.
+The project's files are those that `create-dagster project` writes.
 """
 
 import os
 import subprocess
-import sys
-import venv
-from pathlib import Path
 
 import pytest
 
@@ -46,12 +42,6 @@ from dagster import definitions, load_from_defs_folder
 def defs():
     return load_from_defs_folder(path_within_project=Path(__file__).parent)
 """
-# Programs that pip would have installed into the new environment, too.
-PROGRAMS = {
-    "dg": "from dagster_dg_cli.cli import main",
-    "dagster": "from dagster.cli import main",
-    "dagster-webserver": "from dagster_webserver.cli import main",
-}
 SWITCH_ON = """
 mutation ($name: String!) {
   startSensor(sensorSelector: {
@@ -98,20 +88,7 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path, spark_settings):
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=300)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    venv.create(tmp_path / "venv", with_pip=True, symlinks=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    pip = [python, "-m", "pip", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", wheel], check=True, capture_output=True, timeout=300)
-    (packages,) = (tmp_path / "venv" / "lib").glob("*/site-packages")
-    (packages / "dependencies.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
-    for name, imported in PROGRAMS.items():
-        program = python.parent / name
-        program.write_text(f"#!{python}\n{imported}\nmain()\n")
-        program.chmod(0o755)
+def project(tmp_path, spark_settings, wheel):
     folder = tmp_path / "acme"
     for name in ("src/acme/defs", "tests", ".dagster_home"):
         (folder / name).mkdir(parents=True)
@@ -120,7 +97,7 @@ def project(tmp_path, spark_settings):
     (folder / "src" / "acme" / "definitions.py").write_text(DEFINITIONS)
     for package in ("src/acme", "src/acme/defs", "tests"):
         (folder / package / "__init__.py").touch()
-    return Project(folder, python)
+    return Project(folder, wheel / "python")
 
 
 @pytest.fixture
@@ -149,9 +126,9 @@ def address(project):
         assert processes.end() == []
 
 
-def test_a_project_of_its_own_installs_scaffolds_tests_and_runs_a_pipeline(project, address):
+def test_a_project_of_its_own_installs_scaffolds_tests_and_runs_a_pipeline(project, address, wheel):
     where = project.run("python -c 'import queue_pipeline; print(queue_pipeline.__file__)'")
-    assert str(project.folder.parent / "venv") in where, "the wheel, not this working tree"
+    assert str(wheel.parent) in where, "the wheel, not this working tree"
     printed = ""
     for block in blocks(PAGE):
         if block.mark == "file":

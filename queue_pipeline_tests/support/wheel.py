@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("dagster", "dg", "pytest")
+PROGRAMS = ("dagster", "dagster-webserver", "dg", "pytest")
 """What users type beside `queue-pipeline`, which the wheel brings."""
 
 
