@@ -9,10 +9,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from queue_pipeline.processing.spark.connect_retries import give_up_soon
 from queue_pipeline.processing.spark.internals.calls import can_connect, connect_to, driver_exit_code, end_session
 from queue_pipeline.processing.spark.own_server import OwnServer, cause_of_exit
-from queue_pipeline.processing.spark.session import prepare_environment
+from queue_pipeline.processing.spark.session import give_up_soon, prepare_environment
 
 
 class RunSpark:
