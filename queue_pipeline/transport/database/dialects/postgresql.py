@@ -80,6 +80,9 @@ class PostgreSql(Dialect):
     row_version: ClassVar[str] = "seq"
     name_unit: ClassVar[str] = "bytes"
     dots_end_schemas: ClassVar[bool] = True
+    parse = staticmethod(address.parse_postgresql)
+    format = staticmethod(address.format_postgresql)
+    quote = staticmethod(address.double_quote)
 
     def fault(self, error: BaseException) -> Fault:
         """Classify by SQLSTATE; psycopg's errors without one are its own: the server is gone, or was never there."""
@@ -121,18 +124,6 @@ class PostgreSql(Dialect):
             f"the database stores text as {encoding}, which does not hold every header; create another one with: "
             "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
         )
-
-    def parse(self, text: str) -> address.QueueAddress:
-        """Read `[schema.]table`."""
-        return address.parse_postgresql(text)
-
-    def format(self, address_: address.QueueAddress) -> str:
-        """Write `"schema"."table"`."""
-        return address.format_postgresql(address_)
-
-    def quote(self, name: str) -> str:
-        """Quote an identifier."""
-        return address.double_quote(name)
 
     def guid(self, value: str) -> str:
         """A text is compared as a GUID."""
