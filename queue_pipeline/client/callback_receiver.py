@@ -53,7 +53,7 @@ class CallbackReceiver:
 
     @property
     def stopped(self) -> bool:
-        """Whether it looks no more."""
+        """Whether it was stopped."""
         return self._stopped
 
     def hurry(self) -> None:
@@ -67,7 +67,7 @@ class CallbackReceiver:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Look no more; a look in progress goes on to its end."""
+        """Stop; a look in progress ends first."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

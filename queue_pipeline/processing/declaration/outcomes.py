@@ -148,7 +148,7 @@ def publish(
     delay: Seconds | None = None,
     when: Column | None = None,
 ) -> Outcome:
-    """An event of a type that the pipeline `publishes`, for everybody who subscribed to it; `delay` is refused."""
+    """An event of a type that the pipeline `publishes`, for all its subscribers; `delay` is refused."""
     what = f"publish of {event!r}" if isinstance(event, str) else "publish"
     if delay is not None:
         raise ConfigurationError(f"{what}: {NO_DELAY}")

@@ -54,12 +54,12 @@ def is_spark_error(error: BaseException) -> bool:
 
 
 def is_plumbing(error: BaseException) -> bool:
-    """Whether it is only the transport error behind one that Spark's client reports in its own words."""
+    """Whether it is the transport error behind an error of Spark's client."""
     return _package(type(error)) in ("grpc", "py4j")
 
 
 def involves_spark(error: BaseException) -> bool:
-    """Whether Spark raised it, or raised what it was raised from: a transform may have put its own words around it."""
+    """Whether Spark raised it, or an error in its chain: a transform may have wrapped it."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
@@ -124,7 +124,7 @@ def _package(kind: type) -> str:
 
 @contextlib.contextmanager
 def own_errors() -> Iterator[None]:
-    """Raise what a worker raised, where that is an error of ours: a lost claim, a database that is away."""
+    """Raise the error of a worker again, if it is one of this project: a lost claim, an unavailable database."""
     try:
         yield
     except Exception as error:

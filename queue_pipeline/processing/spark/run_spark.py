@@ -1,4 +1,4 @@
-"""The Spark that a run computes with: the one that it shares with others, or one of its own for isolated batches."""
+"""The Spark of a run: shared with other runs, or its own for isolated batches."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunSpark:
         return self._session
 
     def isolate(self, is_isolated: bool) -> None:
-        """Choose the Spark of the next batch. No batch but an isolated one may be in work beside it."""
+        """Choose the Spark of the next batch; an isolated batch must be the only one in work."""
         if self._is_isolated and not is_isolated:
             self.close()
         self._is_isolated = is_isolated

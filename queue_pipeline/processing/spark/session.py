@@ -1,4 +1,4 @@
-"""Makes Spark ready: the same Python everywhere, and a clear error at once where the client would wait for minutes."""
+"""Starts Spark sessions, with the same Python everywhere, and fails early if Spark cannot be reached."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _check_server(remote: str) -> None:
 
 
 def _check_master(master: str) -> None:
-    """A driver would try for a minute to register; of several masters one has to be there."""
+    """Check that a master answers: the driver would try for a minute."""
     problems = []
     for host, port in master_addresses(master):
         try:
@@ -144,7 +144,7 @@ def check_java() -> None:
 
 
 def give_up_soon(session: Any) -> None:
-    """Let a server that died be noticed at once: the client would try for ten minutes, and again at exit."""
+    """Notice a dead server at once; the client would retry for ten minutes."""
     if not is_remote() or (found := endpoint(session)) is None:
         return
     retry_while(
@@ -154,7 +154,7 @@ def give_up_soon(session: Any) -> None:
 
 
 def refuses(host: str, port: int) -> bool:
-    """Whether a machine answers that no process listens; a network that does not answer may come back."""
+    """Whether the machine refuses the connection; a network that does not answer may come back."""
     try:
         socket.create_connection((host, port), _RETRY_CONNECT_SECONDS).close()
     except ConnectionRefusedError:

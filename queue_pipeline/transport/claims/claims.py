@@ -183,7 +183,7 @@ class Claims:
         return returned
 
     def split(self, claim: Claim, keep: int) -> tuple[Claim, Claim]:
-        """Cut a claim in two that go on independently: the first `keep` messages, and the rest."""
+        """Split a claim in two: the first `keep` messages, and the rest."""
         if not 0 < keep < claim.messages:
             raise ConfigurationError(
                 f"claim {claim.claim_id} of {claim.queue} has {claim.messages} messages; "

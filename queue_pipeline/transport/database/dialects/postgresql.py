@@ -115,7 +115,7 @@ class PostgreSql(Dialect):
         return Fault.CONNECTION if not state and kinds & {"OperationalError", "InterfaceError"} else Fault.OTHER
 
     def refusal(self, cursor: Any) -> str | None:
-        """It has to store every character: an error message that it refuses would be tried for ever."""
+        """The database must store every character: a failure whose text it refuses would be retried forever."""
         cursor.execute(load_statement(self.name, "session.encoding"))
         encoding = str(cursor.fetchone()[0])
         if encoding == "UTF8":

@@ -116,7 +116,7 @@ class Sqlite(Dialect):
         return Taken(taken, messages, size, first)
 
     def extend_in_place(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
-        """One moment for both halves: the clock goes on between two statements here."""
+        """Use one time for both statements: the clock differs between them."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
         end = transaction.rows(self.statement("nginn/claimed.lease_end", **names), lease=lease)[0][0]
         for name in ("extend", "extended"):
