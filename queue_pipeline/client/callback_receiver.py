@@ -7,18 +7,20 @@ import threading
 import time
 from collections.abc import Sequence
 
-from queue_pipeline.client.pending import PendingRequests
-from queue_pipeline.client.reply import reply_of
+from queue_pipeline.client.pending import Ending, PendingRequests
+from queue_pipeline.client.reply import Reply
 from queue_pipeline.client.settings import CallbackSettings
-from queue_pipeline.client.unmatched import why_unmatched
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.errors import CommitUnknownError, QueuePipelineError, TransientDatabaseError
-from queue_pipeline.transport.failed.error_message import error_message
+from queue_pipeline.transport.failed.error_message import Failure, error_message
+from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import Operation, ReceivedMessage
 from queue_pipeline.transport.transport import QueueTransport
 
+LATE = "LateReply"
+UNMATCHED = "UnmatchedReply"
 TROUBLE_BACKOFF = Backoff(first=1.0, longest=10.0)
 """Between looks that fail."""
 
@@ -51,7 +53,7 @@ class CallbackReceiver:
 
     @property
     def stopped(self) -> bool:
-        """Whether it looks no more."""
+        """Whether it was stopped."""
         return self._stopped
 
     def hurry(self) -> None:
@@ -65,7 +67,7 @@ class CallbackReceiver:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Look no more; a look in progress goes on to its end."""
+        """Stop; a look in progress ends first."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -158,7 +160,11 @@ class CallbackReceiver:
 
     def _answer(self, matched: dict[str, ReceivedMessage]) -> None:
         """Hand replies over; those whose requests ended meanwhile have no receiver."""
-        too_late = [message for asked, message in matched.items() if not self._pending.answer(asked, reply_of(message))]
+        too_late = [
+            message
+            for asked, message in matched.items()
+            if not self._pending.answer(asked, Reply(message.body, message.headers))
+        ]
         for operation in self._aside(too_late):
             self._transport.dispatch([operation])
 
@@ -178,3 +184,22 @@ class CallbackReceiver:
         if trouble != self._trouble:
             self._trouble = trouble
             logger.warning("%s", trouble)
+
+
+def why_unmatched(message: ReceivedMessage, queue: str, ending: Ending | None) -> Failure:
+    """What is said of a reply; `ending` is that of the request which it names, if it was known here."""
+    correlation_id = message.headers.get(wire.CORRELATION_ID)
+    subject = f"reply {message.message_id} in {queue}"
+    data = {"Message ID": message.message_id, "Transport message ID": message.id}
+    if not correlation_id:
+        kind, why = UNMATCHED, f"{subject} has no correlation id, so it is not known what it answers"
+    elif ending is None:
+        kind = UNMATCHED
+        why = (
+            f"{subject} answers {correlation_id}, which is no request in flight of this client; if another process "
+            "uses the same callback queue, give each a discriminator of its own"
+        )
+    else:
+        kind = LATE if ending is Ending.TIMED_OUT else UNMATCHED
+        why = f"{subject} answers request {correlation_id}, which {ending.value}"
+    return Failure(kind, why, trace_at(kind, why, [frame_of(why_unmatched)]), data=data)

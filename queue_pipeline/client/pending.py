@@ -15,7 +15,7 @@ from queue_pipeline.client.reply import Reply
 from queue_pipeline.transport.errors import RequestTimeoutError
 
 REMEMBERED = 10_000
-"""Of so many ended requests it is known how they ended, so that a reply without a waiting request can be explained."""
+"""How many ended requests are remembered, to explain replies that arrive late."""
 
 
 class Ending(enum.Enum):

@@ -10,7 +10,6 @@ from typing import Any
 
 from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
-from queue_pipeline.transport.messages.message import ReceivedMessage
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}\Z")
 
@@ -55,8 +54,3 @@ class Reply:
 
     def _wrong(self, problem: str) -> InvalidMessageError:
         return InvalidMessageError(f"reply {self.headers.get(wire.MESSAGE_ID, '(no id)')}: {problem}")
-
-
-def reply_of(message: ReceivedMessage) -> Reply:
-    """What a row of a callback queue says to the one that asked."""
-    return Reply(message.body, message.headers)

@@ -10,7 +10,7 @@ from queue_pipeline.transport.messages.bodies import Body, encoded
 from queue_pipeline.transport.messages.message import OutgoingMessage, new_message
 
 OWN = (wire.MESSAGE_ID, wire.CORRELATION_ID, wire.REPLY_TO_ADDRESS, wire.MESSAGE_INTENT)
-"""What relates a reply to its request; a caller that set one of these would wait for ever."""
+"""Headers that relate a reply to its request; a caller must not set them."""
 
 
 def request_message(

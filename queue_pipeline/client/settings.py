@@ -12,7 +12,7 @@ Unmatched = Literal["error", "discard"]
 
 
 class CallbackSettings(BaseModel):
-    """When a client looks into its callback queue, and what happens to replies that nobody waits for."""
+    """When a client looks into its callback queue, and what happens to unmatched replies."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

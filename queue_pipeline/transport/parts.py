@@ -133,7 +133,7 @@ class TransportParts:
 
     @functools.cached_property
     def outbox(self) -> Outbox:
-        """Results that lie ready until their claim is completed."""
+        """Results that are staged until their claim is completed."""
         return Outbox(self.database, self.book, self.sender)
 
     @functools.cached_property

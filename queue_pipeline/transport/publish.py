@@ -1,4 +1,4 @@
-"""Publish: an event to everybody who subscribed to it, a copy each."""
+"""Publish: one copy of an event per subscriber."""
 
 from __future__ import annotations
 

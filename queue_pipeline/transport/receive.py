@@ -128,7 +128,7 @@ class Receiver:
 
     @contextlib.contextmanager
     def _by_claim(self, batch: Received, max_messages: int) -> Iterator[None]:
-        """Where one writer locks the whole database, hold a claim instead of a transaction: others can go on."""
+        """Hold a claim instead of a transaction where one writer locks the whole database."""
         claim = self._claim_messages(batch, max_messages)
         if claim is None:
             yield

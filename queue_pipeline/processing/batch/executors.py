@@ -34,9 +34,9 @@ from queue_pipeline.processing.results.table_rows import together
 from queue_pipeline.processing.source.completion import check_rows
 from queue_pipeline.processing.source.reader import PART_BYTES, PART_MESSAGES, claim_parts
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
+from queue_pipeline.processing.spark.errors import own_errors
 from queue_pipeline.processing.spark.internals.calls import collected, physical_plan, spark_schema
 from queue_pipeline.processing.spark.plan_partitioning import is_narrow
-from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_reader import Part

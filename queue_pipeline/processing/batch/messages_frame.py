@@ -18,7 +18,7 @@ ORIGIN_FIELDS = (
 )
 """What is known of the message that a result belongs to."""
 SEAL = "seal"
-"""The last field of an origin: a checksum of the others, so that one that was changed or made by hand is noticed."""
+"""The last field of an origin: a checksum of the others, which detects a changed origin."""
 BETWEEN = "\x1f"
 """What separates the fields in the text whose checksum is the seal."""
 PAYLOAD = "payload"

@@ -22,7 +22,7 @@ def array_of(rows: list[Any], type_: pa.DataType) -> pa.Array[Any]:
 
 
 def misfit(value: Any, type_: pa.DataType, place: str = "") -> str:
-    """Which value inside a row does not fit its column, and why; empty if all fit."""
+    """Which value of a row does not fit its column, and why; empty if all fit."""
     try:
         array_of([value], type_)
         return ""

@@ -59,7 +59,7 @@ class BodyParser:
         self._schema = schema
         self._read = _reader(declared, column.change)
         self._decimals = ExactDecimals(declared.core)
-        # What refuses a body is the model; a schema of Spark's has no place in a program.
+        # The stack frame of a refusal: the model, or this parser for a Spark schema.
         self._place = frame_of(schema if isinstance(schema, type) else BodyParser.parse)
 
     def __reduce__(self) -> tuple[Callable[..., BodyParser], tuple[Any, ...]]:

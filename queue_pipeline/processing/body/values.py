@@ -1,4 +1,4 @@
-"""Dumped values as Arrow takes them: what a column changes in them, and text for what has no type in Spark."""
+"""Changes of dumped values for Arrow, such as text for values without a type in Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def enum_value(value: Any) -> Any:
 
 
 def text(value: Any) -> Any:
-    """What JSON has as text, such as a UUID; anything else as its JSON text."""
+    """The text that JSON has for a value, such as a UUID; else its JSON text."""
     if value is None or type(value) is str:
         return value
     form = to_jsonable_python(value, fallback=str)

@@ -6,7 +6,7 @@ Each function makes one outcome of a row. `each` puts all of them on one row, so
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import TypeAlias
@@ -21,20 +21,6 @@ from queue_pipeline.transport.publish import NO_DELAY
 
 OUTCOME = "outcome"
 """The column that `each` makes: a struct of one field per outcome, null where it does not hold."""
-OUTCOME_FIELDS = (
-    "destination",
-    "reply",
-    "body",
-    "message_type",
-    "headers",
-    "delay",
-    "time_to_live",
-    "ordinal",
-    "error",
-    "error_type",
-    "code",
-    "event",
-)
 TABLE, KEY, VALUES, ADDED = "table", "key", "values", "added"
 """The fields of an outcome that is a table row. `added` are added to what is stored for the `key`, `values` replace it;
 without a key the row is appended.
@@ -67,21 +53,21 @@ class Outcome:
     def column(self) -> Column:
         """The outcome as a struct of the fields that it has; null where `when` does not hold."""
         given = {
-            "destination": self.destination if self.destination is None else text(self.destination),
+            "destination": _optional_text(self.destination),
             "reply": F.lit(True) if self.reply else None,
             "body": self.body if self.body is None else self.body.cast("binary"),
-            "message_type": self.message_type if self.message_type is None else text(self.message_type),
+            "message_type": _optional_text(self.message_type),
             "headers": header_map(self.headers),
             "delay": milliseconds(self.delay),
             "time_to_live": milliseconds(self.time_to_live),
             "ordinal": self.ordinal if self.ordinal is None else self.ordinal.cast("long"),
-            "error": self.error if self.error is None else text(self.error),
-            "error_type": self.error_type if self.error_type is None else text(self.error_type),
+            "error": _optional_text(self.error),
+            "error_type": _optional_text(self.error_type),
             "code": self.code if self.code is None else _column(self.code).cast("long"),
-            "event": self.event if self.event is None else text(self.event),
+            "event": _optional_text(self.event),
         }
-        fields = F.struct(*(value.alias(name) for name, value in given.items() if value is not None))
-        return fields if self.when is None else F.when(self.when, fields)
+        made = F.struct(*(value.alias(name) for name, value in given.items() if value is not None))
+        return made if self.when is None else F.when(self.when, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +84,12 @@ class TableRow:
         """The row as a struct of the fields that it has; null where `when` does not hold."""
         given = {KEY: self.key, VALUES: self.values, ADDED: self.added}
         parts = [_row(columns).alias(name) for name, columns in given.items() if columns]
-        fields = F.struct(F.lit(self.table).alias(TABLE), *parts)
-        return fields if self.when is None else F.when(self.when, fields)
+        made = F.struct(F.lit(self.table).alias(TABLE), *parts)
+        return made if self.when is None else F.when(self.when, made)
+
+
+OUTCOME_FIELDS = tuple(one.name for one in fields(Outcome) if one.name != "when")
+"""The fields of an outcome that is a message or a failure."""
 
 
 def send(
@@ -158,7 +148,7 @@ def publish(
     delay: Seconds | None = None,
     when: Column | None = None,
 ) -> Outcome:
-    """An event of a type that the pipeline `publishes`, for everybody who subscribed to it; `delay` is refused."""
+    """An event of a type that the pipeline `publishes`, for all its subscribers; `delay` is refused."""
     what = f"publish of {event!r}" if isinstance(event, str) else "publish"
     if delay is not None:
         raise ConfigurationError(f"{what}: {NO_DELAY}")
@@ -257,6 +247,10 @@ def header_map(value: Column | Mapping[str, Text] | None) -> Column | None:
         pairs = [part for name, content in value.items() for part in (F.lit(name), text(content))]
         value = F.create_map(*pairs) if pairs else None
     return None if value is None else value.cast("map<string,string>")
+
+
+def _optional_text(value: Text | None) -> Column | None:
+    return None if value is None else text(value)
 
 
 def _column(value: object) -> Column:

@@ -17,7 +17,7 @@ from queue_pipeline.transport.claims.claims import Claims
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """What was lost that other batches use too: Spark itself, or memory or executors of a Spark that goes on."""
+    """What was lost that batches share: Spark itself, or memory or executors of a Spark that still answers."""
 
     what: str
     is_gone: bool

@@ -51,7 +51,7 @@ class RateLimit:
             self._failures = in_a_row
 
     def succeeded(self) -> None:
-        """An attempt succeeded: all receivers go on at full speed."""
+        """An attempt succeeded: all receivers work at full speed again."""
         with self._lock:
             self._changes += 1
             known, self._failures = self._failures, 0

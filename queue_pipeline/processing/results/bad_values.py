@@ -41,7 +41,7 @@ DELAY_AND_LIFETIME = (
 
 
 def check_span(what: str, name: str, seconds: float | timedelta) -> None:
-    """Refuse a delay or a lifetime that is wrong for all messages; raises a ConfigurationError."""
+    """Refuse a constant delay or lifetime that is out of range; raises a ConfigurationError."""
     given = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
     lowest, highest, rule = SPANS[name]
     if not (np.isfinite(given) and lowest <= round(given * 1000) <= highest):

@@ -1,4 +1,4 @@
-"""An exception in words that NServiceBus tools understand: its name, and its stack trace in the form of .NET."""
+"""Describes exceptions for NServiceBus tools: name, message, and a stack trace in the form of .NET."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def describe(error: BaseException) -> Failure:
 
 
 def error_types(error: BaseException) -> tuple[str, ...]:
-    """Every name by which a person may call an exception: with and without its module, and those of its bases."""
+    """All names of an exception: with and without its module, and those of its bases."""
     worker = _worker_errors(error)
     if worker:
         name = worker[0].name
@@ -65,19 +65,19 @@ def error_types(error: BaseException) -> tuple[str, ...]:
 
 
 def in_a_line(failure: Failure) -> str:
-    """A failure as a claim keeps it: its bare name and its words."""
+    """A failure in one line: the type without its module, and the message."""
     return f"{failure.error_type.rpartition('.')[2]}: {failure.message}"
 
 
 def cause_of(error: BaseException) -> tuple[str, str]:
-    """What errors of one cause share: they differ at most in numbers, moments, ports and ids in their first line."""
+    """A key for errors of one cause: type and first line, without numbers and ids."""
     described = describe(error)
     first, *_ = described.message.strip().splitlines() or [""]
     return described.error_type, re.sub(r"\w*\d\w*", "0", first)
 
 
 def reason_of(error: BaseException) -> tuple[str, str]:
-    """What errors of one reason share, whatever values they name: their type, and the place where they began."""
+    """A key for errors of one reason: their type and their innermost frame."""
     described = describe(error)
     places = (line for line in described.stack_trace.splitlines() if line.startswith(FRAME_MARK))
     return described.error_type, next(places, "")

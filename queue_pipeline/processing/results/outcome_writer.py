@@ -1,4 +1,4 @@
-"""Stages what a transform returned: the same envelopes that the driver makes of a small batch."""
+"""Stages the results of a partition, with the same envelopes as the local backend makes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class OutcomeWriter(DataSourceArrowWriter):
 def outcome_messages(
     rows: Table, sending: Sending, outputs: Sequence[str] | None
 ) -> tuple[list[MessageColumns], TaskReport]:
-    """What becomes of a partition of `origin` and a column per outcome; all results of a message are in it."""
+    """The messages and the report of a partition of `origin` and a column per outcome."""
     rows = with_origin(rows)
     numbers = rows[ROW_VERSION]
     if numbers.null_count:
@@ -72,7 +72,7 @@ def outcome_messages(
 
 
 def written_messages(rows: Table, sending: Sending) -> tuple[list[MessageColumns], TaskReport]:
-    """The same of a partition of (origin, outcome), as a program writes it."""
+    """The same for a partition of (origin, outcome), as a program writes it."""
     broken = broken_seal(rows)
     if broken is not None:
         raise strangers(sending.pipeline, f"id {broken}")
@@ -80,7 +80,7 @@ def written_messages(rows: Table, sending: Sending) -> tuple[list[MessageColumns
 
 
 def plain_sending(claim: Claim, name: str | None = None) -> Sending:
-    """What results have in common that no pipeline declares."""
+    """The settings of results without a pipeline."""
     return Sending(pipeline=name or claim.queue, endpoint=claim.queue, reply_to=claim.queue, canonical={})
 
 

@@ -18,7 +18,7 @@ _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def result_name(row_id: str, pipeline: str, destination: str, ordinal: int) -> str:
-    """What a result's id is the UUID of version 5 of."""
+    """The name whose UUID of version 5 is the id of a result."""
     return f"{row_id}/{pipeline}/{destination}/{ordinal}"
 
 

@@ -16,9 +16,8 @@ from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.run.attempt_threads import AttemptThreads, InWork
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.heartbeat import Heartbeat
-from queue_pipeline.processing.run.search import Search
 from queue_pipeline.processing.run.state import AskForSlots, End, RunView, Step, Stop, Take, Wait, next_step
-from queue_pipeline.processing.run.take import slots_of, take_batch
+from queue_pipeline.processing.run.take import Search, slots_of, take_batch
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.due_mover import DueMover
 from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError

@@ -6,9 +6,14 @@ A worker's exception reaches the driver as the text of its traceback, inside the
 from __future__ import annotations
 
 import builtins
+import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from queue_pipeline.processing import errors as processing_errors
+from queue_pipeline.transport import errors as transport_errors
+from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.failed.stack_frames import Frame, frame_at, plain_name
 
 _TRACEBACK = "Traceback (most recent call last):\n"
@@ -24,6 +29,14 @@ _STATE = re.compile(r"\n SQLSTATE: \w{5}\s*\Z")
 _MEMORY = ("java.lang.OutOfMemoryError", "SparkOutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY")
 _EXECUTOR = re.compile(r"ExecutorLostFailure \([^\n]*?\)?\s*Reason: ([^\n]*)")
 _WITHOUT_TRACEBACK = re.compile(r"thrown from the Python worker:\s+(?=[\w.<>]+(?:: |\s*\n|\s*\Z))")
+
+_OWN_ERRORS = {
+    f"{kind.__module__}.{kind.__qualname__}": kind
+    for module in (transport_errors, processing_errors)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, QueuePipelineError)
+}
+_QUEUE = re.compile(r"queue (?P<queue>.+?) does not exist;")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +54,12 @@ def is_spark_error(error: BaseException) -> bool:
 
 
 def is_plumbing(error: BaseException) -> bool:
-    """Whether it is only the transport error behind one that Spark's client reports in its own words."""
+    """Whether it is the transport error behind an error of Spark's client."""
     return _package(type(error)) in ("grpc", "py4j")
 
 
 def involves_spark(error: BaseException) -> bool:
-    """Whether Spark raised it, or raised what it was raised from: a transform may have put its own words around it."""
+    """Whether Spark raised it, or an error in its chain: a transform may have wrapped it."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
@@ -107,3 +120,36 @@ def _qualified(name: str) -> str:
 
 def _package(kind: type) -> str:
     return str(kind.__module__).partition(".")[0]
+
+
+@contextlib.contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise the error of a worker again, if it is one of this project: a lost claim, an unavailable database."""
+    try:
+        yield
+    except Exception as error:
+        own = own_error(error)
+        if own is None:
+            raise
+        raise own from error
+
+
+def own_error(error: BaseException) -> QueuePipelineError | None:
+    """The error of ours that a message of Spark contains, if it ended the work."""
+    if not is_spark_error(error):
+        return None
+    for found in worker_errors(str(error))[:1]:
+        kind = _OWN_ERRORS.get(found.name)
+        if kind is not None:
+            return _made(kind, found.message)
+    return None
+
+
+def _made(kind: type[QueuePipelineError], message: str) -> QueuePipelineError:
+    """An error with this text; the constructors of some errors take other arguments."""
+    made = kind.__new__(kind)
+    QueuePipelineError.__init__(made, message)
+    if isinstance(made, QueueNotFoundError):
+        named = _QUEUE.match(message)
+        made.queue = named["queue"] if named else ""
+    return made

@@ -53,7 +53,7 @@ class Handover:
                     if self._can_read(frame, rows.num_rows):
                         yield frame
                         return
-        # A view: a Connect server unpacks a frame made of data again for every question. It ends with the session.
+        # A view: a Connect server would unpack the data again for every query. It ends with the session.
         view = f"{_VIEW}{uuid.uuid4().hex}"
         spark.createDataFrame(rows, spark_schema(rows.schema)).createTempView(view)
         yield spark.table(view)

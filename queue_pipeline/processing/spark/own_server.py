@@ -65,7 +65,7 @@ class OwnServer:
         return self._process.pid
 
     def what_ended_it(self) -> str:
-        """Why it is gone, in words; that it does not answer if it still runs."""
+        """Why it ended, in words, or that it runs and does not answer."""
         try:
             code = self._process.wait(_JUST_DIED_SECONDS)
         except subprocess.TimeoutExpired:

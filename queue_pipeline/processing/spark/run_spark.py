@@ -1,4 +1,4 @@
-"""The Spark that a run computes with: the one that it shares with others, or one of its own for isolated batches."""
+"""The Spark of a run: shared with other runs, or its own for isolated batches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from queue_pipeline.processing.spark.connect_retries import give_up_soon
 from queue_pipeline.processing.spark.internals.calls import can_connect, connect_to, driver_exit_code, end_session
 from queue_pipeline.processing.spark.own_server import OwnServer, cause_of_exit
-from queue_pipeline.processing.spark.session import prepare_environment
+from queue_pipeline.processing.spark.session import give_up_soon, prepare_environment
 
 
 class RunSpark:
@@ -46,7 +45,7 @@ class RunSpark:
         return self._session
 
     def isolate(self, is_isolated: bool) -> None:
-        """Choose the Spark of the next batch. No batch but an isolated one may be in work beside it."""
+        """Choose the Spark of the next batch; an isolated batch must be the only one in work."""
         if self._is_isolated and not is_isolated:
             self.close()
         self._is_isolated = is_isolated

@@ -1,4 +1,4 @@
-"""Makes Spark ready: the same Python everywhere, and a clear error at once where the client would wait for minutes."""
+"""Starts Spark sessions, with the same Python everywhere, and fails early if Spark cannot be reached."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.errors import SparkUnavailableError
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
-from queue_pipeline.processing.spark.connect_retries import give_up_soon
 from queue_pipeline.processing.spark.folder import private_folders
+from queue_pipeline.processing.spark.internals.calls import endpoint, retry_while
 from queue_pipeline.processing.spark.settings import master_addresses
 from queue_pipeline.processing.spark.warm_server import end_unfinished, starts_beside, taken_port
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 DEFAULT_CONNECT_PORT = 15002
 OLDEST_JAVA = 17
+RETRIES = 6
+"""Of a request to a server that listens: about seven seconds in all."""
+_RETRY_CONNECT_SECONDS = 1.0
 
 _starting = threading.Lock()
 logger = logging.getLogger(__name__)
@@ -108,7 +112,7 @@ def _check_server(remote: str) -> None:
 
 
 def _check_master(master: str) -> None:
-    """A driver would try for a minute to register; of several masters one has to be there."""
+    """Check that a master answers: the driver would try for a minute."""
     problems = []
     for host, port in master_addresses(master):
         try:
@@ -137,3 +141,24 @@ def check_java() -> None:
     version = re.search(r'version "(\d+)', words)
     if version and int(version[1]) < OLDEST_JAVA:
         raise SparkUnavailableError(f"Spark needs Java {OLDEST_JAVA} or newer; {java} is {version[1]}; set JAVA_HOME")
+
+
+def give_up_soon(session: Any) -> None:
+    """Notice a dead server at once; the client would retry for ten minutes."""
+    if not is_remote() or (found := endpoint(session)) is None:
+        return
+    retry_while(
+        session, lambda: not refuses(*found),
+        max_retries=RETRIES, initial_backoff=50, backoff_multiplier=4, max_backoff=2000, jitter=100,
+    )  # fmt: skip
+
+
+def refuses(host: str, port: int) -> bool:
+    """Whether the machine refuses the connection; a network that does not answer may come back."""
+    try:
+        socket.create_connection((host, port), _RETRY_CONNECT_SECONDS).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return False

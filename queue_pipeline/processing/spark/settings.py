@@ -1,4 +1,4 @@
-"""The settings that name Spark, and the configuration that they stand for."""
+"""The settings of Spark, and the Spark properties that they mean."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _chooses_collector(environment: Mapping[str, str], properties: Mapping[str, 
 
 
 def spark_defaults(environment: Mapping[str, str]) -> str:
-    """What stands in the file of defaults that Spark would read."""
+    """The content of Spark's file of defaults."""
     folder = environment.get("SPARK_CONF_DIR") or (
         f"{environment['SPARK_HOME']}/conf" if environment.get("SPARK_HOME") else None
     )

@@ -20,7 +20,7 @@ LOW_BITS = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A batch in work: small, serialisable, and all that another process needs to go on with it."""
+    """A batch in work, as a small value that other processes can continue with."""
 
     claim_id: str
     queue: str

@@ -37,6 +37,11 @@ class ClaimTable:
         command = self._database.dialect.statement(f"claims.{name}", claims=self._book.own(CLAIMS_TABLE))
         return replace(command, queue=queue)
 
+    def change(self, transaction: Transaction, name: str, claim: Claim, **values: object) -> None:
+        """Run a statement on the row of a claim that its holder must still hold."""
+        if transaction.count(self.claims_statement(name, claim.queue), **values, **claim.fence) != 1:
+            raise lost(claim)
+
     def open(self, transaction: Transaction, claim: Claim, lease_milliseconds: int) -> None:
         """Write the row of a new claim."""
         transaction.execute(
@@ -52,13 +57,11 @@ class ClaimTable:
 
     def pass_fence(self, transaction: Transaction, claim: Claim) -> None:
         """End a claim if it is still its holder's."""
-        if transaction.count(self.claims_statement("fence", claim.queue), **claim.fence) != 1:
-            raise lost(claim)
+        self.change(transaction, "fence", claim)
 
     def release(self, transaction: Transaction, claim: Claim, *, died: bool = False) -> None:
         """Clear the owner, so that the next claimer takes it over."""
-        if transaction.count(self.claims_statement("release", claim.queue), died=died, **claim.fence) != 1:
-            raise lost(claim)
+        self.change(transaction, "release", claim, died=died)
 
     def release_owner(self, transaction: Transaction, owner: str, *, died: bool) -> list[Claim]:
         """Clear one owner wherever it stands; returns the claims as they were held."""
@@ -132,9 +135,7 @@ class ClaimTable:
         if messages == 0:
             self.pass_fence(transaction, claim)
             return None
-        command = self.claims_statement("shrink", claim.queue)
-        if transaction.count(command, messages=messages, bytes=size, first=first, **claim.fence) != 1:
-            raise lost(claim)
+        self.change(transaction, "shrink", claim, messages=messages, bytes=size, first=first)
         return replace(claim, messages=messages, bytes=size, first_row_version=first, failures=0)
 
     def sizes(self, transaction: Transaction, tables: ClaimTables, claim_id: str) -> tuple[int, int, int]:

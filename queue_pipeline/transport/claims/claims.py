@@ -107,21 +107,17 @@ class Claims:
     def renew(self, claim: Claim, lease_seconds: float = DEFAULT_LEASE_SECONDS) -> None:
         """Hold a claim for longer, counted from now on the database's clock."""
         check_lease(claim.queue, lease_seconds)
-        command = self._store.claims_statement("renew", claim.queue)
         milliseconds, tables = round(lease_seconds * 1000), self._store.tables(claim)
 
         def hold(transaction: Transaction) -> None:
-            if transaction.count(command, lease=milliseconds, **claim.fence) != 1:
-                raise lost(claim)
+            self._store.change(transaction, "renew", claim, lease=milliseconds)
             self._layouts.of(tables.queue).claims.hold(transaction, tables, claim, milliseconds)
 
         self._database.run(hold)
 
     def begin(self, claim: Claim) -> None:
         """Note that its messages are tried: if their holder dies now, they are isolated, or counted if they were."""
-        command = self._store.claims_statement("begin", claim.queue)
-        if self._database.run(lambda own: own.count(command, **claim.fence)) != 1:
-            raise lost(claim)
+        self._database.run(lambda own: self._store.change(own, "begin", claim))
 
     def release(self, claim: Claim, *, died: bool = False) -> None:
         """Release a claim; the next claim on its queue takes it over. `died`: its holder died, see `begin`."""
@@ -145,11 +141,9 @@ class Claims:
 
         The failure is counted for the queue only. Returns the claim, and how many attempts failed in a row.
         """
-        command = self._store.claims_statement("isolate", claim.queue)
 
         def mark(transaction: Transaction, text: str) -> int:
-            if transaction.count(command, error=text, **claim.fence) != 1:
-                raise lost(claim)
+            self._store.change(transaction, "isolate", claim, error=text)
             return self._failures.record(transaction, claim.queue, text)
 
         in_a_row = self._failures.beside(error, mark)
@@ -157,13 +151,7 @@ class Claims:
 
     def rest(self, claim: Claim, error: str) -> None:
         """Keep the error of messages that failed and wait for a verdict; the death of their holder is not counted."""
-        command = self._store.claims_statement("rest", claim.queue)
-
-        def note(transaction: Transaction, text: str) -> None:
-            if transaction.count(command, error=text, **claim.fence) != 1:
-                raise lost(claim)
-
-        self._failures.beside(error, note)
+        self._failures.beside(error, lambda own, text: self._store.change(own, "rest", claim, error=text))
 
     def give_back(self, claim: Claim) -> int:
         """Return a claim's messages to the queue, on SQL Server to its end; returns how many there were."""
@@ -195,7 +183,7 @@ class Claims:
         return returned
 
     def split(self, claim: Claim, keep: int) -> tuple[Claim, Claim]:
-        """Cut a claim in two that go on independently: the first `keep` messages, and the rest."""
+        """Split a claim in two: the first `keep` messages, and the rest."""
         if not 0 < keep < claim.messages:
             raise ConfigurationError(
                 f"claim {claim.claim_id} of {claim.queue} has {claim.messages} messages; "

@@ -119,7 +119,7 @@ class SqlServerDriver(Driver):
     values_per_statement: ClassVar[int] = 2_000
 
     def declare(self, cursor: Any, names: Sequence[str]) -> None:
-        """Not to FreeTDS, which takes a length of 0 at its word and stores nothing."""
+        """Declare them, except to FreeTDS, which would store nothing for a length of 0."""
         import pyodbc
 
         if "tdsodbc" not in str(cursor.connection.getinfo(pyodbc.SQL_DRIVER_NAME)).lower():

@@ -57,7 +57,7 @@ _open: weakref.WeakSet[Engine] = weakref.WeakSet()
 _prepared: weakref.WeakSet[Pool] = weakref.WeakSet()
 _closed: weakref.WeakSet[Engine] = weakref.WeakSet()
 _of_parents: list[Pool] = []
-# Never freed, not even when the process ends: the destructors of pyodbc take leave of the server in the parent's name.
+# Never freed: the destructors of pyodbc would close the parent's sessions on the server.
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_of_parents))
 
 

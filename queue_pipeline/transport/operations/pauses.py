@@ -39,7 +39,7 @@ class Pauses:
         return self._database.run(lambda own: own.count(command, **values)) == 1
 
     def resume(self, name: str) -> bool:
-        """Let something go on; False when it was not paused."""
+        """Resume something; False when it was not paused."""
         command = self._statement("pause_remove")
         return self._database.run(lambda own: own.count(command, name=name)) == 1
 

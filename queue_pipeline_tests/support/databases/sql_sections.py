@@ -20,21 +20,13 @@ from queue_pipeline.transport.database.statements import (
 )
 
 PACKAGE = Path(__file__).parents[3] / "queue_pipeline"
-
-
 SQLGLOT_NAMES = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
 
 
 # Legal on every database, and as bad as can be: ends every kind of quote and comment, and looks like a value.
 TABLE = "o'r]d\"e;r--s /*?*/ :claim_id {queue} 😀 ]]--"
-
-
 SCHEMA = "s'c]h\"e;m--a ? :owner 😀"
-
-
 CATALOG = "c'a]t\"a;l--og ? :id 😀"
-
-
 TABLE_BRACES = {
     "queue",
     "delayed",
@@ -49,8 +41,6 @@ TABLE_BRACES = {
     "table",
     "replacement",
 }
-
-
 NAME_BRACES = {
     "account",
     "claimed_index",
@@ -75,8 +65,6 @@ OPTIONAL_BRACES = {"all_columns", "columns", "correlation_id", "reply_to_address
 
 # Lists of quoted names that a statement on a user's own table is composed of.
 LIST_BRACES = {"changes", "keys", "match"}
-
-
 KNOWN_BRACES = TABLE_BRACES | NAME_BRACES | OPTIONAL_BRACES | LIST_BRACES | {"order"}
 
 
@@ -147,8 +135,6 @@ ONLY_SQLSERVER = {
     "session.scope_check": "XACT_ABORT ends a transaction without the caller's knowledge",
     "session.scope_open": "XACT_ABORT ends a transaction without the caller's knowledge",
 }
-
-
 ONLY_POSTGRESQL = {
     "nginn/claimed.take": "the others note messages and move them in two statements",
     "nservicebus/queue.copy": "the others know no COPY",
@@ -158,16 +144,12 @@ ONLY_POSTGRESQL = {
     "audit.fix_dead_rows": "only there do dead rows stay until a vacuum",
     "session.encoding": "the others store every character in the columns of queues",
 }
-
-
 ONLY_SQLITE = {
     "nginn/claimed.extended": "its clock goes on between two statements",
     "nginn/claimed.lease_end": "its clock goes on between two statements",
     "nservicebus/claimed.take_delete": "it cannot insert what a DELETE returns",
     "nservicebus/queue.move_due_delete": "it cannot insert what a DELETE returns",
 }
-
-
 NOT_SQLITE = {
     "nginn/schema.grant": "it has no accounts",
     "schema.grant": "it has no accounts",
@@ -180,14 +162,10 @@ NOT_SQLITE = {
     "audit.fix_headers_type": "it stores any type in any column",
     "audit.fix_id_type": "it stores any type in any column",
 }
-
-
 NOT_SQLSERVER = {
     "user_tables.key_index": "a merge works without one there",
     "nginn/bus.sequence_lock": "sequence_open locks there itself",
 }
-
-
 NOT_POSTGRESQL = {
     "nservicebus/claimed.drop_expired": "take drops expired messages there itself",
     "nginn/claimed.note": "take does both there",

@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from queue_pipeline.client import CallbackSettings, Reply
+from queue_pipeline.client.callback_receiver import LATE, UNMATCHED, why_unmatched
 from queue_pipeline.client.pending import Ending
 from queue_pipeline.client.request import OWN, request_message
-from queue_pipeline.client.unmatched import LATE, UNMATCHED, why_unmatched
 from queue_pipeline.transport import ReceivedMessage
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import instance_address

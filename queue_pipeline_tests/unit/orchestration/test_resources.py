@@ -18,8 +18,8 @@ def test_schemas_and_catalogs_reach_the_transport(tmp_path):
     )
     transport = resource.transport()
     assert transport is not QueueTransportResource(database="postgresql://user@127.0.0.1:1/shop").transport()
-    assert transport._schema == "sales"
-    assert transport._queue_schemas == {"error": "ops"}
+    assert transport.settings.schema == "sales"
+    assert transport.settings.queue_schemas == {"error": "ops"}
 
 
 def test_the_database_is_read_from_the_environment_when_a_run_starts(monkeypatch, tmp_path):

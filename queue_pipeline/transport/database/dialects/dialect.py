@@ -113,16 +113,19 @@ class Dialect(ABC):
     def fault(self, error: BaseException) -> Fault:
         """Classify a driver's error."""
 
+    @staticmethod
     @abstractmethod
-    def parse(self, text: str) -> QueueAddress:
+    def parse(text: str) -> QueueAddress:
         """Read an address of this family."""
 
+    @staticmethod
     @abstractmethod
-    def format(self, address: QueueAddress) -> str:
+    def format(address: QueueAddress) -> str:
         """Write an address of this family."""
 
+    @staticmethod
     @abstractmethod
-    def quote(self, name: str) -> str:
+    def quote(name: str) -> str:
         """Quote an identifier."""
 
     @abstractmethod

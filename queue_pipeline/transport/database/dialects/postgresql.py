@@ -80,6 +80,9 @@ class PostgreSql(Dialect):
     row_version: ClassVar[str] = "seq"
     name_unit: ClassVar[str] = "bytes"
     dots_end_schemas: ClassVar[bool] = True
+    parse = staticmethod(address.parse_postgresql)
+    format = staticmethod(address.format_postgresql)
+    quote = staticmethod(address.double_quote)
 
     def fault(self, error: BaseException) -> Fault:
         """Classify by SQLSTATE; psycopg's errors without one are its own: the server is gone, or was never there."""
@@ -112,7 +115,7 @@ class PostgreSql(Dialect):
         return Fault.CONNECTION if not state and kinds & {"OperationalError", "InterfaceError"} else Fault.OTHER
 
     def refusal(self, cursor: Any) -> str | None:
-        """It has to store every character: an error message that it refuses would be tried for ever."""
+        """The database must store every character: a failure whose text it refuses would be retried forever."""
         cursor.execute(load_statement(self.name, "session.encoding"))
         encoding = str(cursor.fetchone()[0])
         if encoding == "UTF8":
@@ -121,18 +124,6 @@ class PostgreSql(Dialect):
             f"the database stores text as {encoding}, which does not hold every header; create another one with: "
             "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
         )
-
-    def parse(self, text: str) -> address.QueueAddress:
-        """Read `[schema.]table`."""
-        return address.parse_postgresql(text)
-
-    def format(self, address_: address.QueueAddress) -> str:
-        """Write `"schema"."table"`."""
-        return address.format_postgresql(address_)
-
-    def quote(self, name: str) -> str:
-        """Quote an identifier."""
-        return address.double_quote(name)
 
     def guid(self, value: str) -> str:
         """A text is compared as a GUID."""

@@ -45,6 +45,9 @@ class Sqlite(Dialect):
     }
     default_schema: ClassVar[str | None] = None
     locks_rows: ClassVar[bool] = False
+    parse = staticmethod(address.parse_sqlite)
+    format = staticmethod(address.format_sqlite)
+    quote = staticmethod(address.double_quote)
 
     def session(self) -> list[str]:
         """One pragma at a time."""
@@ -70,18 +73,6 @@ class Sqlite(Dialect):
         if "already exists" in words or words.startswith("duplicate column name"):
             return Fault.EXISTS
         return Fault.CONNECTION if "closed database" in words else Fault.OTHER
-
-    def parse(self, text: str) -> address.QueueAddress:
-        """Read a table name."""
-        return address.parse_sqlite(text)
-
-    def format(self, address_: address.QueueAddress) -> str:
-        """Write a table name."""
-        return address.format_sqlite(address_)
-
-    def quote(self, name: str) -> str:
-        """Quote an identifier."""
-        return address.double_quote(name)
 
     def qualify(self, address_: address.QueueAddress) -> str:
         """The table's quoted name; a schema from a default is ignored, SQLite has none."""
@@ -125,7 +116,7 @@ class Sqlite(Dialect):
         return Taken(taken, messages, size, first)
 
     def extend_in_place(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
-        """One moment for both halves: the clock goes on between two statements here."""
+        """Use one time for both statements: the clock differs between them."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
         end = transaction.rows(self.statement("nginn/claimed.lease_end", **names), lease=lease)[0][0]
         for name in ("extend", "extended"):

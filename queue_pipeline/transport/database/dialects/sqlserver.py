@@ -66,6 +66,9 @@ class SqlServer(Dialect):
     inspects_columns: ClassVar[bool] = True
     reads_heaps: ClassVar[bool] = True
     script_separator: ClassVar[str] = "\nGO\n"
+    parse = staticmethod(address.parse_sqlserver)
+    format = staticmethod(address.format_sqlserver)
+    quote = staticmethod(address.bracket)
 
     def fault(self, error: BaseException) -> Fault:
         """Classify by the server's error number, then by SQLSTATE."""
@@ -91,18 +94,6 @@ class SqlServer(Dialect):
         if state.startswith("08") or state in ("HYT00", "HYT01"):
             return Fault.CONNECTION
         return Fault.OTHER
-
-    def parse(self, text: str) -> address.QueueAddress:
-        """Read `table[@schema[@catalog]]`."""
-        return address.parse_sqlserver(text)
-
-    def format(self, address_: address.QueueAddress) -> str:
-        """Write `table@[schema]@[catalog]`."""
-        return address.format_sqlserver(address_)
-
-    def quote(self, name: str) -> str:
-        """Quote an identifier."""
-        return address.bracket(name)
 
     def index_name(self, table: str, suffix: str) -> str:
         """Names of indexes belong to their table here."""

@@ -43,7 +43,7 @@ class NGinnClaimRows:
         self.send_on = incoming.send_on
 
     def regain(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> Claim | None:
-        """Hold what is still the claim's, and forget what other readers of the queue have by now; None if all is."""
+        """Hold the messages that are still the claim's, drop those that other readers took; None if none is left."""
         kept: Claim | None = claim
         if transaction.count(self._store.statement(tables, "forget_lost"), claim_id=claim.claim_id):
             kept = self._store.shrink(transaction, tables, claim)
@@ -52,11 +52,11 @@ class NGinnClaimRows:
         return kept
 
     def hold(self, transaction: Transaction, tables: ClaimTables, claim: Claim, lease: int) -> None:
-        """Hold a claim's messages for `lease` milliseconds from now: they come back when their retry time is over."""
+        """Hold a claim's messages for `lease` milliseconds from now, by their retry time."""
         self._database.dialect.extend_in_place(transaction, tables, claim.claim_id, lease)
 
     def finish(self, transaction: Transaction, tables: ClaimTables, done: Completion) -> None:
-        """The messages are processed, but for those that failed; all must still be the claim's."""
+        """Complete the messages that did not fail; all must still be the claim's."""
         unreadable = (FailedRow(row, UNREADABLE) for row in done.unreadable)
         self._fail(transaction, tables, done.claim, (*done.failed, *unreadable))
         self._count_sequences(transaction, tables, done.claim)
@@ -65,7 +65,7 @@ class NGinnClaimRows:
     def dead_letter(
         self, transaction: Transaction, tables: ClaimTables, claim: Claim, row_versions: Sequence[int]
     ) -> None:
-        """Unreadable messages have failed, and are in the claim no more."""
+        """Mark unreadable messages as failed, and take them out of the claim."""
         self._fail(transaction, tables, claim, [FailedRow(row, UNREADABLE) for row in row_versions])
 
     def _complete(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> None:
@@ -90,7 +90,7 @@ class NGinnClaimRows:
             transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
 
     def give_back(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> int:
-        """A claim's messages are ready again, as they were; returns how many."""
+        """Make a claim's messages ready again, unchanged; returns how many."""
         count = transaction.count(self._store.statement(tables, "return"), claim_id=claim.claim_id)
         transaction.execute(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
         return count

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class ControlMessages:
-    """Does what other buses ask for, in the transaction that takes their messages."""
+    """Handles control messages in the transaction that takes them."""
 
     def __init__(self, book: AddressBook, sender: Sender, subscriptions: NGinnSubscriptions) -> None:
         self._book = book

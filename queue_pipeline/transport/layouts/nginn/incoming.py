@@ -1,4 +1,4 @@
-"""What every reader of an NGinn queue does with messages before they are worked on."""
+"""Handles messages of NGinn queues before they are processed: expired, foreign, control and unreadable ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Incoming:
-    """What every reader of an NGinn queue does with messages before they are worked on."""
+    """Handles the messages that no reader of an NGinn queue processes."""
 
     def __init__(self, database: Database, book: AddressBook, control: ControlMessages, sequences: Sequences) -> None:
         self._database = database
@@ -43,7 +43,7 @@ class Incoming:
         return ", ".join(map(self._database.dialect.quote, columns))
 
     def place(self, due: Any, row: int) -> tuple[Any, ...]:
-        """Where a message stands in that order."""
+        """The sort key of a message in that order."""
         return (row,) if self._book.nginn.fifo else (due, row)
 
     def settle(

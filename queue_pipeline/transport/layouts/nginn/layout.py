@@ -24,7 +24,7 @@ from queue_pipeline.transport.messages.message import Destination
 
 
 class NGinnDelayed:
-    """The scheduler's pass."""
+    """Makes scheduled messages ready when they are due."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
@@ -55,7 +55,7 @@ class NGinnDelayed:
 
 
 class NGinnFailures:
-    """They are chosen by the ids of their rows, or all of them are."""
+    """Failed messages, chosen by the ids of their rows."""
 
     def __init__(self, queues: NGinnQueues) -> None:
         self._queues = queues

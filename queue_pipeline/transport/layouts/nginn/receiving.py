@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class NGinnReceiver:
-    """Takes messages, and counts the failed attempt of those whose work failed."""
+    """Takes messages, and counts a failed attempt if their work fails."""
 
     def __init__(self, database: Database, book: AddressBook, incoming: Incoming) -> None:
         self._database = database
@@ -34,7 +34,7 @@ class NGinnReceiver:
         self._incoming = incoming
 
     def take(self, transaction: Transaction, queue: QueueTable, max_messages: int, leaving: Leaving) -> Intake:
-        """The next messages; unreadable ones have failed, those for another queue go there."""
+        """The next messages; unreadable ones fail, those for another queue are forwarded."""
         expired = forwarded = poisoned = 0
         command = self._database.dialect.statement("nginn/queue.receive", queue=queue, order=self._incoming.order)
         refuse, postpone = self._statement("row_refuse", queue), self._statement("row_postpone", queue)
@@ -82,7 +82,7 @@ class NGinnReceiver:
             raise
 
     def mark(self, message: ReceivedMessage, error: str) -> FailedRow:
-        """What becomes of a message that failed once more, by the schedule of retries."""
+        """The retry of a message that failed, by the schedule."""
         return FailedRow(message.row_version, error, self.retry_milliseconds(_retry_count(message)))
 
     def retry_milliseconds(self, retry_count: int) -> int | None:
@@ -91,7 +91,7 @@ class NGinnReceiver:
         return round(waits[retry_count] * 1000) if retry_count < len(waits) else None
 
     def fail(self, transaction: Transaction, queue: QueueTable, marks: list[FailedRow]) -> int:
-        """Mark messages as the reference does, unless another reader has processed them meanwhile; returns how many."""
+        """Mark messages as the reference does, except those that another reader processed; returns how many."""
         retry, fail = self._statement("row_retry", queue), self._statement("row_fail", queue)
         marked = 0
         for row, error, milliseconds in marks:

@@ -29,7 +29,7 @@ LONGEST_CORRELATION = 100
 LONGEST_UNIQUE = 40
 _NAMESPACE = uuid.UUID("6f6e2d6c-5b1b-5f0a-9c6e-0d1f6b7a4c21")
 
-# What a column keeps, or nothing does: a reader fills these in, and one that finds them in the headers is confused.
+# Columns keep these, or readers fill them in: they must not be among the headers.
 _NOT_WRITTEN = {
     wire.NGINN_RETRY_COUNT,
     wire.NGINN_DELIVER_AT,
@@ -41,7 +41,7 @@ _NOT_WRITTEN = {
     wire.NGINN_PRIORITY,
 }
 _KEPT = (wire.CONVERSATION_ID, wire.RELATED_TO)
-"""Of the headers of NServiceBus, those that tell what a message came from; one that no row takes is left out."""
+"""The headers of NServiceBus that are written: they name the cause of a message."""
 
 
 class StoredRow(NamedTuple):
@@ -170,7 +170,7 @@ def row_id(queue: str, row: StoredRow) -> str:
 def message_headers(queue: str, row: StoredRow, settings: NGinnSettings) -> dict[str, str]:
     """What is known of a row, as headers; a ValueError says why no reader could read it."""
     check_row(row.text, row.headers)
-    # What a sender writes there must not pass for what only this side says, such as a type that is not on the list.
+    # A sender must not set what only this side sets, such as the type.
     own = {name: value for name, value in decode_headers(row.headers).items() if _is_own(name)}
     dotnet_type = type_of(row.text)
     headers = {

@@ -15,7 +15,7 @@ from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.messages import headers as wire
 
 POSTPONE_MILLISECONDS = 8_390
-"""Until the next look at a message whose turn has not come, unless the one before it makes it ready first."""
+"""The delay of a message that waits for an earlier one, which may release it sooner."""
 LONGEST_ID = 100
 LONGEST_NUMBER = 18
 
@@ -31,12 +31,12 @@ class Numbered(NamedTuple):
 
 @dataclass(slots=True)
 class State:
-    """How far a sequence got, in the JSON form that .NET readers of the same table keep it in."""
+    """The progress of a sequence, in the JSON form of .NET readers."""
 
     id: str
     last: int | None = None
     waiting: dict[int, int] = field(default_factory=dict)
-    """Rows of messages whose turn has not come, by number."""
+    """Rows of messages that wait for earlier ones, by number."""
     length: int | None = None
 
     @classmethod
@@ -62,12 +62,12 @@ class State:
 
     @property
     def next(self) -> int:
-        """The number whose turn it is."""
+        """The next number to process."""
         return 0 if self.last is None else self.last + 1
 
     @property
     def is_complete(self) -> bool:
-        """Whether the last message was worked on."""
+        """Whether the last message was processed."""
         return self.length is not None and self.next >= self.length
 
     def admit(self, messages: Iterable[Numbered]) -> tuple[list[int], list[int]]:
@@ -89,7 +89,7 @@ class State:
         return now, later
 
     def handled(self, messages: Iterable[Numbered]) -> bool:
-        """Note that messages were worked on, in their order; False if a number is missing before one of them."""
+        """Record processed messages in their order; False if a number before one of them is missing."""
         for message in sorted(messages, key=lambda one: one.number):
             self.length = self.length if message.length is None else message.length
             if message.number > self.next:
@@ -115,7 +115,7 @@ def _number(text: str | None) -> int | None:
 
 
 class Sequences:
-    """Decides whose turn it is, in the transaction that takes or completes messages."""
+    """Decides which message is next, in the transaction that takes or completes messages."""
 
     def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database

@@ -15,7 +15,7 @@ from queue_pipeline.transport.messages import headers as wire
 
 
 class RowSummary(NamedTuple):
-    """What of a row decides: section `claimed.sort` returns these."""
+    """The columns of section `claimed.sort`."""
 
     id: int
     to_endpoint: str
@@ -26,12 +26,12 @@ class RowSummary(NamedTuple):
 
 @dataclass(slots=True)
 class SortedRows:
-    """The rows of a batch by what is to be done with them."""
+    """The rows of a batch by what has to be done with them."""
 
     kept: list[int] = field(default_factory=list)
     expired: list[int] = field(default_factory=list)
     refused: list[tuple[int, str]] = field(default_factory=list)
-    """Those that have failed, and why: they cannot be read, or not be sent on."""
+    """Rows that fail, with the reason: unreadable, or not forwarded."""
     foreign: list[int] = field(default_factory=list)
     control: list[int] = field(default_factory=list)
     in_sequence: dict[int, dict[str, str]] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def control_message(kind: str, sender: str, **members: object) -> OutgoingMessag
 
 @dataclass(frozen=True, slots=True)
 class NGinnSubscription:
-    """Who gets what from whom, and for how long; None is for ever."""
+    """A subscriber of a message type at a publisher; without an expiry it never ends."""
 
     publisher: str
     subscriber: str
@@ -51,7 +51,7 @@ class NGinnSubscription:
 
 
 class NGinnSubscriptions:
-    """Keeps the table, asks publishers for a place in it, and finds who gets a message that is published."""
+    """Maintains the table, sends requests to publishers, and finds the subscribers of a message."""
 
     def __init__(self, database: Database, book: AddressBook, sender: Sender) -> None:
         self._database = database
@@ -65,7 +65,7 @@ class NGinnSubscriptions:
         return self._book.own(self._book.nginn.subscriptions_table)
 
     def require(self, transaction: Transaction, queue: QueueTable) -> None:
-        """See that the table is there, without a failing statement, which would end the transaction."""
+        """Check that the table exists, without a failing statement, which would end the transaction."""
         if not transaction.rows(self._database.dialect.statement("schema.exists", queue=self.table)):
             raise QueueNotFoundError(self.table.canonical, belongs_to=queue.canonical)
 
@@ -135,7 +135,7 @@ class NGinnSubscriptions:
 
     @contextlib.contextmanager
     def named(self, publisher: str, subscribers: Iterable[str]) -> Iterator[None]:
-        """Tell whose subscription it is when a subscriber's queue turns out to be missing, and how to end it."""
+        """Report a missing queue of a subscriber as a SubscriberError that says how to end the subscription."""
         try:
             yield
         except QueueNotFoundError as error:

@@ -21,7 +21,7 @@ _decoder = JSONDecoder()
 
 
 def encode_headers(headers: Mapping[str, str], subject: str) -> str:
-    """Headers as a row has them; what its reader could not take apart again is refused."""
+    """Headers as a row holds them; a header that no reader could parse is refused."""
     pairs = []
     for name, value in headers.items():
         for part in (name, value):
@@ -53,7 +53,7 @@ def is_writable(value: str) -> bool:
 
 
 def decode_headers(text: str | None) -> dict[str, str]:
-    """Headers of a row; a ValueError says what is wrong with what no NGinn reader could take apart."""
+    """The headers of a row; a ValueError says why they cannot be parsed."""
     headers: dict[str, str] = {}
     for pair in (text or "").split("|"):
         if not pair:
@@ -66,7 +66,7 @@ def decode_headers(text: str | None) -> dict[str, str]:
 
 
 def without_half(beginning: str | None) -> str | None:
-    """The beginning of a text without half a surrogate pair at its end, which a cut may have left over."""
+    """The beginning of a text without half a surrogate pair at its end."""
     return beginning[:-1] if beginning and "\ud800" <= beginning[-1] <= "\udbff" else beginning
 
 
@@ -97,7 +97,7 @@ def typed_body(body: bytes, dotnet_type: str | None, subject: str) -> str:
 
 
 def to_ascii(text: str) -> str:
-    """A JSON text without a character that a column of some code page would lose."""
+    """A JSON text in ASCII, for columns with a code page."""
     return text if text.isascii() else _BEYOND_ASCII.sub(_escaped, text)
 
 

@@ -62,7 +62,7 @@ class NServiceBusRows:
         dialect = self._database.dialect
         names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
         command = dialect.statement(f"{queue.layout}/queue.show", queue=queue, **names)
-        return [_shown(*row) for row in transaction.rows(command, limit=limit)]
+        return [_shown(row) for row in transaction.rows(command, limit=limit)]
 
     @property
     def browsed_columns(self) -> Mapping[str, BrowsedColumn]:
@@ -78,39 +78,24 @@ class NServiceBusRows:
         command = dialect.statement(f"{queue.layout}/queue.browse", queue=queue, **names)
         command, values = with_conditions(command, page.conditions, COLUMNS, dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
-        return [_browsed(*row) for row in transaction.rows(command, **bounds, **values)]
+        return [_browsed(row) for row in transaction.rows(command, **bounds, **values)]
 
 
-def _shown(
-    row_id: str,
-    row_version: int,
-    expired: int,
-    header_text: str,
-    body: bytes | None,
-    correlation_id: str | None,
-    reply_to: str | None,
-) -> Shown:
+def _shown(row: Sequence[Any]) -> Shown:
+    row_id, row_version, expired, header_text, body, *version_1 = row
     try:
-        headers = from_row(row_id, row_version, header_text, body, correlation_id, reply_to).headers
+        headers = from_row(row_id, row_version, header_text, body, *version_1).headers
     except ValueError:
         headers = None
     return Shown(str(row_id).lower(), int(row_version), bool(expired), headers, header_text, bytes(body or b""))
 
 
-def _browsed(
-    row_id: str,
-    row_version: int,
-    expired: int,
-    header_text: str,
-    body: bytes | None,
-    correlation_id: str | None,
-    reply_to: str | None,
-    expires: int | None,
-) -> BrowsedMessage:
+def _browsed(row: Sequence[Any]) -> BrowsedMessage:
+    row_id, row_version, expired, header_text, body, *version_1, expires = row
     content = bytes(body or b"")
     expiry = None if expires is None else BEGINNING + timedelta(milliseconds=int(expires))
     try:
-        found = from_row(row_id, row_version, header_text, content, correlation_id, reply_to)
+        found = from_row(row_id, row_version, header_text, content, *version_1)
     except ValueError as error:
         return BrowsedMessage(str(row_id).lower(), int(row_version), {}, content, bool(expired), str(error), expiry)
     return BrowsedMessage(found.id, found.row_version, found.headers, found.body, bool(expired), expires=expiry)

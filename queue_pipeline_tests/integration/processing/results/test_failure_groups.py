@@ -5,8 +5,8 @@ import json
 import pytest
 from pydantic import BaseModel, field_validator
 
+from queue_pipeline.client.callback_receiver import why_unmatched
 from queue_pipeline.client.pending import Ending
-from queue_pipeline.client.unmatched import why_unmatched
 from queue_pipeline.processing.batch.claimed_batch import parse_bodies
 from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.body.parse import body_parser
@@ -95,4 +95,4 @@ def test_a_reply_without_a_waiting_request_is_grouped_too(ending):
     reason = why_unmatched(message, "web", ending)
     copy = error_message(message.headers, b"", reason, "web", "Web")
     failed = import_error(json.dumps(dict(copy.headers)), b"")
-    assert failed.groups[GROUP] == f"{reason.error_type}: queue_pipeline.client.unmatched.why_unmatched()"
+    assert failed.groups[GROUP] == f"{reason.error_type}: queue_pipeline.client.callback_receiver.why_unmatched()"

@@ -14,8 +14,8 @@ from queue_pipeline.processing.declaration.contract import returned_by
 from queue_pipeline.processing.declaration.outcomes import Results, add_to, each, fail, reply, send
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.source import source
+from queue_pipeline.processing.spark.errors import own_errors
 from queue_pipeline.processing.spark.internals.calls import physical_plan, spark_schema
-from queue_pipeline.processing.spark.worker_errors import own_errors
 from queue_pipeline_tests.support.dagster.pipelines import declare
 from queue_pipeline_tests.support.processing.both_routes import STRANGER, fill, numbers, process
 

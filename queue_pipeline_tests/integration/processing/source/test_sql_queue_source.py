@@ -12,7 +12,7 @@ from queue_pipeline.processing.batch.worker_transport import EXECUTOR_VARIABLE, 
 from queue_pipeline.processing.declaration.outcomes import add_to, each, fail, send
 from queue_pipeline.processing.results.outcome_writer import OutcomeWriter
 from queue_pipeline.processing.source import source
-from queue_pipeline.processing.spark.worker_errors import own_errors
+from queue_pipeline.processing.spark.errors import own_errors
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.claims.outbox import StagedGroup

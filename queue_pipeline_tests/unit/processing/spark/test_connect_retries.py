@@ -2,7 +2,7 @@
 
 import socket
 
-from queue_pipeline.processing.spark.connect_retries import refuses
+from queue_pipeline.processing.spark.session import refuses
 
 
 def test_a_port_at_which_a_process_listens_does_not_refuse_and_one_that_was_closed_does():
