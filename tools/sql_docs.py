@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "sql.md"
 _SUBJECTS = {
     "session": "What every connection runs first, and how a transaction is watched.",
     "schema": "Tables that belong to this package, created by `queue-pipeline install`.",
-    "claims": "Claims: batches in work (`QueueClaims`).",
+    "claim_table": "Claims: batches in work (`QueueClaims`).",
     "outbox": "Results that executors staged until their claim is completed (`QueueOutbox`).",
     "operations": "Slots of running batches, pauses, failures in a row.",
     "subscriptions": "Who wants which event types.",
@@ -20,11 +20,11 @@ _SUBJECTS = {
     "audit": "What `queue-pipeline audit-indexes` looks at, and the statements that it proposes.",
     "example": "The table of the worked example.",
     "nservicebus/queue": "Queue tables of NServiceBus: send, receive, peek, delayed messages.",
-    "nservicebus/claimed": "The messages of a claim, in the table `<queue>.Claimed`.",
+    "nservicebus/claim_messages": "The messages of a claim, in the table `<queue>.Claimed`.",
     "nservicebus/failed": "Messages in an error queue.",
     "nservicebus/schema": "The tables of a queue.",
     "nginn/queue": "Queue tables of NGinn.MessageBus.",
-    "nginn/claimed": "The messages of a claim on an NGinn queue, which stay where they are.",
+    "nginn/claim_messages": "The messages of a claim on an NGinn queue, which stay where they are.",
     "nginn/bus": "Sequences and subscriptions of NGinn.MessageBus.",
     "nginn/schema": "The tables of an NGinn queue.",
 }

@@ -30,11 +30,11 @@ class ClaimTable:
     def statement(self, tables: ClaimTables, name: str) -> Command:
         """A statement on a queue's claimed messages."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
-        return self._database.dialect.statement(f"{tables.queue.layout}/claimed.{name}", **names)
+        return self._database.dialect.statement(f"{tables.queue.layout}/claim_messages.{name}", **names)
 
     def claims_statement(self, name: str, queue: str | None) -> Command:
         """A statement on the claims themselves; an error about it names the queue."""
-        command = self._database.dialect.statement(f"claims.{name}", claims=self._book.own(CLAIMS_TABLE))
+        command = self._database.dialect.statement(f"claim_table.{name}", claims=self._book.own(CLAIMS_TABLE))
         return replace(command, queue=queue)
 
     def change(self, transaction: Transaction, name: str, claim: Claim, **values: object) -> None:

@@ -122,7 +122,7 @@ class Outbox:
 
     def _hold(self, transaction: Transaction, claim: Claim) -> None:
         """Check, as the last step, that the claim is still held, so that it is completed after this transaction."""
-        if not transaction.rows(self._statement("claims.hold", claim), **claim.fence):
+        if not transaction.rows(self._statement("claim_table.hold", claim), **claim.fence):
             raise lost(claim)
 
     def _statement(self, name: str, claim: Claim | None) -> Command:

@@ -23,7 +23,7 @@ class Command:
     queue: str | None = None
     table: str | None = None
     section: str | None = None
-    """Where it stands: `sql/postgresql/claims.sql: renew`."""
+    """Where it stands: `sql/postgresql/claim_table.sql: renew`."""
 
     @property
     def script(self) -> str:

@@ -22,7 +22,7 @@ _KEPT_STATEMENTS = 1_000
 
 
 class Section(NamedTuple):
-    """One statement: `claims.renew`, its comment in one line, and its text without comments and blank lines."""
+    """One statement: `claim_table.renew`, its comment in one line, and its text without comments and blank lines."""
 
     name: str
     comment: str
@@ -37,7 +37,7 @@ def sql_folder() -> Traversable:
 
 @functools.cache
 def load_statement(dialect: str, name: str) -> str:
-    """The text of a section: `claims.renew`, or `nservicebus/claimed.take`."""
+    """The text of a section: `claim_table.renew`, or `nservicebus/claim_messages.take`."""
     file, dot, section = name.rpartition(".")
     if not dot:
         raise KeyError(f"statement {name!r} names no section; write file.section")

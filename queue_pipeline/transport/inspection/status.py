@@ -50,5 +50,5 @@ def claim_totals(transaction: Transaction, dialect: Dialect, book: AddressBook, 
     table = book.own(CLAIMS_TABLE)
     if not transaction.rows(dialect.statement("schema.exists", queue=table)):
         return ClaimTotals()
-    command = replace(dialect.statement("claims.totals", claims=table), queue=queue.canonical)
+    command = replace(dialect.statement("claim_table.totals", claims=table), queue=queue.canonical)
     return ClaimTotals(*map(int, transaction.rows(command, queue=queue.canonical)[0]))

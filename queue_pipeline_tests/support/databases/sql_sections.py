@@ -136,7 +136,7 @@ ONLY_SQLSERVER = {
     "session.scope_open": "XACT_ABORT ends a transaction without the caller's knowledge",
 }
 ONLY_POSTGRESQL = {
-    "nginn/claimed.take": "the others note messages and move them in two statements",
+    "nginn/claim_messages.take": "the others note messages and move them in two statements",
     "nservicebus/queue.copy": "the others know no COPY",
     "outbox.copy": "the others know no COPY",
     "audit.sequence": "a sequence of 32 bits runs out",
@@ -145,9 +145,9 @@ ONLY_POSTGRESQL = {
     "session.encoding": "the others store every character in the columns of queues",
 }
 ONLY_SQLITE = {
-    "nginn/claimed.extended": "its clock goes on between two statements",
-    "nginn/claimed.lease_end": "its clock goes on between two statements",
-    "nservicebus/claimed.take_delete": "it cannot insert what a DELETE returns",
+    "nginn/claim_messages.extended": "its clock goes on between two statements",
+    "nginn/claim_messages.lease_end": "its clock goes on between two statements",
+    "nservicebus/claim_messages.take_delete": "it cannot insert what a DELETE returns",
     "nservicebus/queue.move_due_delete": "it cannot insert what a DELETE returns",
 }
 NOT_SQLITE = {
@@ -167,16 +167,16 @@ NOT_SQLSERVER = {
     "nginn/bus.sequence_lock": "sequence_open locks there itself",
 }
 NOT_POSTGRESQL = {
-    "nservicebus/claimed.drop_expired": "take drops expired messages there itself",
-    "nginn/claimed.note": "take does both there",
-    "nginn/claimed.move": "take does both there",
+    "nservicebus/claim_messages.drop_expired": "take drops expired messages there itself",
+    "nginn/claim_messages.note": "take does both there",
+    "nginn/claim_messages.move": "take does both there",
 }
 
 
 # What a dialect's own code runs, with values of its own, and why.
 OWN_VALUES = {
-    ("postgresql", "nservicebus/claimed.take"): "counts what may be on its way to another queue",
-    ("sqlite", "nginn/claimed.extend"): "binds the end of the lease, which it asks for first",
+    ("postgresql", "nservicebus/claim_messages.take"): "counts what may be on its way to another queue",
+    ("sqlite", "nginn/claim_messages.extend"): "binds the end of the lease, which it asks for first",
 }
 
 

@@ -49,12 +49,14 @@ def test_who_is_to_stay_stays_and_strangers_are_not_touched(tmp_path: Path) -> N
     ours = Processes(tmp_path, os.environ)
     kept = ours.start(sleeper, tmp_path / "log", marked=False)
     with subprocess.Popen(sleeper) as stranger:
-        assert ours.alive() == []
-        began = time.monotonic()
-        assert ours.end() == []
-        assert time.monotonic() - began < processes.POLITE_SECONDS
-        assert stranger.poll() is None
-        stranger.kill()
+        try:
+            assert ours.alive() == []
+            began = time.monotonic()
+            assert ours.end() == []
+            assert time.monotonic() - began < processes.POLITE_SECONDS
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
     assert kept.poll() is not None
 
 

@@ -139,7 +139,7 @@ class Dialect(ABC):
     ) -> int:
         """Claim messages of an NGinn queue where they are, in bounded statements: row locks become no table lock."""
         names: dict[str, QueueTable | str] = {"queue": tables.queue, "claimed": tables.claimed, "order": order}
-        note, move, sizes = (self.statement(f"nginn/claimed.{name}", **names) for name in ("note", "move", "sizes"))
+        note, move, sizes = (self.statement(f"nginn/claim_messages.{name}", **names) for name in ("note", "move", "sizes"))
         taken = size = 0
         while taken < bounds.messages and (taken == 0 or size < bounds.bytes):
             wanted = min(self.rows_per_take, bounds.messages - taken)
@@ -154,7 +154,7 @@ class Dialect(ABC):
     def extend_in_place(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
         """Hold the messages of a claim on an NGinn queue for `lease` milliseconds from now."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
-        transaction.execute(self.statement("nginn/claimed.extend", **names), lease=lease, claim_id=claim_id)
+        transaction.execute(self.statement("nginn/claim_messages.extend", **names), lease=lease, claim_id=claim_id)
 
     def user_table_steps(self, *, merge: bool, changes: bool) -> tuple[str, ...]:
         """The sections of `user_tables` that append rows, or merge them by key."""

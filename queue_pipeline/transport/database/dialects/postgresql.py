@@ -137,7 +137,7 @@ class PostgreSql(Dialect):
         self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
     ) -> Taken:
         """One statement does it all."""
-        command = self.statement("nservicebus/claimed.take", queue=tables.queue, claimed=tables.claimed)
+        command = self.statement("nservicebus/claim_messages.take", queue=tables.queue, claimed=tables.claimed)
         values = {**bounds._asdict(), "claim_id": claim_id, "text": FORWARD_DESTINATION}
         taken, messages, size, first, forwarded = transaction.rows(command, **values)[0]
         return Taken(int(taken), int(messages), int(size), first, int(forwarded) > 0)
@@ -146,5 +146,5 @@ class PostgreSql(Dialect):
         self, transaction: Transaction, tables: ClaimTables, order: str, claim_id: str, bounds: Bounds, lease: int
     ) -> int:
         """One statement does it all."""
-        command = self.statement("nginn/claimed.take", queue=tables.queue, claimed=tables.claimed, order=order)
+        command = self.statement("nginn/claim_messages.take", queue=tables.queue, claimed=tables.claimed, order=order)
         return transaction.count(command, **bounds._asdict(), claim_id=claim_id, lease=lease)

@@ -106,7 +106,7 @@ class Sqlite(Dialect):
         """Copy, then delete: SQLite cannot insert what a DELETE returns."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
         take, delete, drop_expired, sizes = (
-            self.statement(f"nservicebus/claimed.{name}", **names)
+            self.statement(f"nservicebus/claim_messages.{name}", **names)
             for name in ("take", "take_delete", "drop_expired", "sizes")
         )
         taken = transaction.count(take, **bounds._asdict(), claim_id=claim_id)
@@ -118,9 +118,9 @@ class Sqlite(Dialect):
     def extend_in_place(self, transaction: Transaction, tables: ClaimTables, claim_id: str, lease: int) -> None:
         """Use one time for both statements: the clock differs between them."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
-        end = transaction.rows(self.statement("nginn/claimed.lease_end", **names), lease=lease)[0][0]
+        end = transaction.rows(self.statement("nginn/claim_messages.lease_end", **names), lease=lease)[0][0]
         for name in ("extend", "extended"):
-            transaction.execute(self.statement(f"nginn/claimed.{name}", **names), lease_end=end, claim_id=claim_id)
+            transaction.execute(self.statement(f"nginn/claim_messages.{name}", **names), lease_end=end, claim_id=claim_id)
 
     def move_due(
         self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, columns: frozenset[str], limit: int

@@ -171,8 +171,8 @@ class SqlServer(Dialect):
     ) -> Taken:
         """Several statements of a bounded number of rows, so that row locks do not become a table lock."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
-        take = self.statement("nservicebus/claimed.take", **names, **self.optional_columns(columns, "deleted"))
-        sizes = self.statement("nservicebus/claimed.sizes", **names)
+        take = self.statement("nservicebus/claim_messages.take", **names, **self.optional_columns(columns, "deleted"))
+        sizes = self.statement("nservicebus/claim_messages.sizes", **names)
         taken = messages = size = 0
         while taken < bounds.messages and (taken == 0 or size < bounds.bytes):
             wanted = min(self.rows_per_take, bounds.messages - taken)
@@ -181,6 +181,6 @@ class SqlServer(Dialect):
             size = int(transaction.rows(sizes, claim_id=claim_id)[0][1])
             if moved < wanted:
                 break
-        transaction.execute(self.statement("nservicebus/claimed.drop_expired", **names), claim_id=claim_id)
+        transaction.execute(self.statement("nservicebus/claim_messages.drop_expired", **names), claim_id=claim_id)
         messages, size, first = transaction.rows(sizes, claim_id=claim_id)[0]
         return Taken(taken, int(messages), int(size), first)

@@ -45,7 +45,7 @@ _KEPT = (wire.CONVERSATION_ID, wire.RELATED_TO)
 
 
 class StoredRow(NamedTuple):
-    """A row as section `claimed.read` and its like return it."""
+    """A row as section `claim_messages.read` and its like return it."""
 
     id: int
     unique_id: str | None

@@ -15,7 +15,7 @@ from queue_pipeline.transport.messages import headers as wire
 
 
 class RowSummary(NamedTuple):
-    """The columns of section `claimed.sort`."""
+    """The columns of section `claim_messages.sort`."""
 
     id: int
     to_endpoint: str

@@ -90,7 +90,7 @@ class NGinnRows:
         self, transaction: Transaction, tables: ClaimTables, values: Mapping[str, Any], *, body: bool = True
     ) -> Sequence[Sequence[Any]]:
         """Claimed messages in the form of NServiceBus's."""
-        name = "nginn/claimed.read" if body else "nginn/claimed.read_headers"
+        name = "nginn/claim_messages.read" if body else "nginn/claim_messages.read_headers"
         command = self._dialect.statement(name, queue=tables.queue, claimed=tables.claimed)
         rows: Sequence[Any] = transaction.rows(command, **values)
         queue = tables.queue.canonical

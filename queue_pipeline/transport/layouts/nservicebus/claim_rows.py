@@ -76,7 +76,7 @@ class NServiceBusClaimRows:
         dialect = self._database.dialect
         names = dialect.optional_columns(self._database.shapes.columns(transaction, tables.queue))
         command = dialect.statement(
-            f"{tables.queue.layout}/claimed.return", queue=tables.queue, claimed=tables.claimed, **names
+            f"{tables.queue.layout}/claim_messages.return", queue=tables.queue, claimed=tables.claimed, **names
         )
         transaction.execute(command, claim_id=claim.claim_id)
         return transaction.count(self._store.statement(tables, "drop"), claim_id=claim.claim_id)

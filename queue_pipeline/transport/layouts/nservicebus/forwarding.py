@@ -123,7 +123,7 @@ class Forwarder:
         """Have the database copy a claimed row into the error queue: it need not be readable here, however large."""
         dialect, queue = self._database.dialect, self._book.resolve(self._error_queue)
         names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
-        name = f"{tables.queue.layout}/claimed.dead_letter"
+        name = f"{tables.queue.layout}/claim_messages.dead_letter"
         command = dialect.statement(name, queue=queue, claimed=tables.claimed, **names)
         transaction.execute(command, claim_id=claim.claim_id, row_version=row_version)
 

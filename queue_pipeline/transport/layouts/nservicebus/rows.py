@@ -53,7 +53,7 @@ class NServiceBusRows:
         self, transaction: Transaction, tables: ClaimTables, values: Mapping[str, Any], *, body: bool = True
     ) -> Sequence[Sequence[Any]]:
         """Claimed messages as they are stored."""
-        name = f"{tables.queue.layout}/claimed.{'read' if body else 'read_headers'}"
+        name = f"{tables.queue.layout}/claim_messages.{'read' if body else 'read_headers'}"
         command = self._database.dialect.statement(name, queue=tables.queue, claimed=tables.claimed)
         return transaction.read(command, **values)
 

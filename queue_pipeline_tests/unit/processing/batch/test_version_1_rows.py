@@ -55,7 +55,7 @@ def test_messages_given_back_have_their_columns_again_where_the_table_has_them(c
     dialect = DIALECTS["sqlserver"]
     queue = AddressBook(dialect, "dbo").resolve("orders")
     names = dialect.optional_columns(columns)
-    text = dialect.statement("nservicebus/claimed.return", queue=queue, claimed=queue, **names).text
+    text = dialect.statement("nservicebus/claim_messages.return", queue=queue, claimed=queue, **names).text
     insert, _, inner = text.partition("FROM (")
     assert ("[CorrelationId], [ReplyToAddress]" in insert) is bool(columns)
     assert "CorrelationId, ReplyToAddress" in inner

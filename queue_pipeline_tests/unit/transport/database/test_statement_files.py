@@ -40,12 +40,12 @@ from queue_pipeline_tests.support.databases.sql_sections import (
 
 
 def test_a_missing_section_is_an_error_that_names_file_and_section():
-    with pytest.raises(KeyError, match=r"sql/sqlite/claims\.sql has no section 'nothing'"):
-        load_statement("sqlite", "claims.nothing")
+    with pytest.raises(KeyError, match=r"sql/sqlite/claim_table\.sql has no section 'nothing'"):
+        load_statement("sqlite", "claim_table.nothing")
     with pytest.raises(KeyError, match=r"sql/sqlite/nothing\.sql does not exist"):
         load_statement("sqlite", "nothing.open")
     with pytest.raises(KeyError, match="names no section"):
-        load_statement("sqlite", "claims")
+        load_statement("sqlite", "claim_table")
 
 
 def test_a_section_is_its_comment_in_one_line_and_its_text_without_comments_and_blank_lines(tmp_path, monkeypatch):
@@ -162,8 +162,8 @@ def test_a_section_of_both_layouts_takes_the_same_values_in_both():
     found = values_by_name()
     both = {name.removeprefix("nginn/") for name in found if f"nservicebus/{name.removeprefix('nginn/')}" in found}
     # Only PostgreSQL claims in one statement, and its own code runs it.
-    both = {name for name in both if f"nginn/{name}" in found} - {"claimed.take"}
-    assert {"queue.send", "queue.peek", "claimed.read", "claimed.split"} <= both
+    both = {name for name in both if f"nginn/{name}" in found} - {"claim_messages.take"}
+    assert {"queue.send", "queue.peek", "claim_messages.read", "claim_messages.split"} <= both
     for name in both:
         theirs = {*found[f"nservicebus/{name}"].values(), *found[f"nginn/{name}"].values()}
         assert len(theirs) == 1, name
