@@ -1,4 +1,4 @@
-"""Recovery: tries a batch, and handles messages that fail: again, in halves, later, or in the error queue."""
+"""Recovery: tries a batch, splits one that failed, and retries or gives up a message that fails alone."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from queue_pipeline.processing.errors import (
 from queue_pipeline.processing.failures.decision import Step, after_abandonment, after_failure
 from queue_pipeline.processing.failures.delayed_retries import DelayedRetries
 from queue_pipeline.processing.failures.environment import Environment
-from queue_pipeline.processing.failures.isolation import Isolation
 from queue_pipeline.processing.failures.judge import LONGEST_CAUSE, Judge, Judgement
 from queue_pipeline.processing.failures.proof import Proof
 from queue_pipeline.processing.failures.rate_limit import RateLimit
+from queue_pipeline.processing.failures.spark_deaths import SparkDeaths
 from queue_pipeline.processing.failures.verdict import Verdict
 from queue_pipeline.processing.results.exceptions import describe, error_types, in_a_line
 from queue_pipeline.processing.run.attempted import Attempted
@@ -73,7 +73,7 @@ class Recovery:
         self.judge = Judge(self._policy.alike_failures, self.processor.probe, known, lambda: self.limit.failures)
         """Who is to blame for failures."""
         self.environment = Environment(pipeline, transport)
-        self._isolation = Isolation(transport.claims, transformer.answers, self.limit, spark)
+        self._deaths = SparkDeaths(transport.claims, transformer.answers, self.limit, spark)
         self._delayed = DelayedRetries(pipeline, transport)
         self._unreliable = UnreliableBatches(
             self.processor, transport.failures, self.environment, self.judge, self.limit
@@ -95,7 +95,7 @@ class Recovery:
             raise
 
     def _attempt(self, claim: Claim) -> Attempted:
-        self._isolation.prepare(claim)
+        self._deaths.prepare(claim)
         if (known := self.judge.suspected(claim)) is not None:
             return self._decide(claim, known, None)
         if claim.failures and (handled := self._handle_abandoned(claim)):
@@ -149,11 +149,11 @@ class Recovery:
     def recover(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
         """Handle a batch that failed; what executors read is not at hand here."""
         try:
-            if (death := self._isolation.death(claim, error)) is not None:
+            if (death := self._deaths.death(claim, error)) is not None:
                 if not claim.isolated:
-                    isolated = self._isolation.isolate(claim, death, error)
+                    isolated = self._deaths.isolate(claim, death, error)
                     return Attempted((), (isolated,), describe(error), Step.ISOLATE)
-                error = self._isolation.failure(claim, death, error)
+                error = self._deaths.failure(claim, death, error)
             return self._decide(claim, error, batch)
         except (ClaimLostError, SparkLostError, EverythingFailsError):
             raise

@@ -139,7 +139,9 @@ class Dialect(ABC):
     ) -> int:
         """Claim messages of an NGinn queue where they are, in bounded statements: row locks become no table lock."""
         names: dict[str, QueueTable | str] = {"queue": tables.queue, "claimed": tables.claimed, "order": order}
-        note, move, sizes = (self.statement(f"nginn/claim_messages.{name}", **names) for name in ("note", "move", "sizes"))
+        note, move, sizes = (
+            self.statement(f"nginn/claim_messages.{name}", **names) for name in ("note", "move", "sizes")
+        )
         taken = size = 0
         while taken < bounds.messages and (taken == 0 or size < bounds.bytes):
             wanted = min(self.rows_per_take, bounds.messages - taken)

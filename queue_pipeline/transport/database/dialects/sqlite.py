@@ -120,7 +120,9 @@ class Sqlite(Dialect):
         names = {"queue": tables.queue, "claimed": tables.claimed}
         end = transaction.rows(self.statement("nginn/claim_messages.lease_end", **names), lease=lease)[0][0]
         for name in ("extend", "extended"):
-            transaction.execute(self.statement(f"nginn/claim_messages.{name}", **names), lease_end=end, claim_id=claim_id)
+            transaction.execute(
+                self.statement(f"nginn/claim_messages.{name}", **names), lease_end=end, claim_id=claim_id
+            )
 
     def move_due(
         self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, columns: frozenset[str], limit: int

@@ -1,4 +1,4 @@
-"""Isolation: batches that were in work when Spark died are tried alone, to find the one that killed it."""
+"""Deaths of Spark: batches that were in work when Spark died are tried alone, to find the one that killed it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Death:
     is_gone: bool
 
 
-class Isolation:
+class SparkDeaths:
     """Decides whether Spark died, and which batch this is counted against.
 
     If several batches shared Spark, none is counted and all are isolated. Only the death of a Spark that worked on one
