@@ -107,8 +107,9 @@ def test_the_check_names_failed_messages_and_the_command_that_makes_them_ready(n
     (found,) = look(nginn, pipeline, [ERRORS])
     assert not found.passed
     assert found.description.endswith(f" nginn retry {QUEUE} --all")
-    assert [record.data["id"] for record in found.metadata["failed_messages"].records] == [str(failure.id)]
-    assert found.metadata["failed_messages"].records[0].data["cause"] == "no stock"
+    (row,) = (record.data for record in found.metadata["failed_messages"].records)
+    assert (row["id"], row["cause"]) == (str(failure.id), "no stock")
+    assert row["time"].endswith(" UTC")
     assert look(nginn, pipeline, [AGE])[0].metadata["depth_messages"] == 2
 
 
