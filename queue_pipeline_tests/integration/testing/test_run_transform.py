@@ -252,5 +252,5 @@ def test_what_a_run_would_refuse_is_raised(spark):
             [{"n": 1}],
             spark=spark,
         )
-    with pytest.raises(InvalidMessageError, match="a message of the test is int"):
+    with pytest.raises(InvalidMessageError, match="the body is int"):
         run_transform(declare(), [1], spark=spark)
