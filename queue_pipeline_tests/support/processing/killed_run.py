@@ -24,7 +24,7 @@ from typing import Any, Self
 from sqlalchemy import text
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
-from queue_pipeline.processing.batch.processor import BatchProcessor
+from queue_pipeline.processing.batch.local import LocalBackend
 from queue_pipeline.processing.batch.transformer import Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
@@ -145,7 +145,7 @@ class Fault:
         after(ClaimTable, "open", lambda _: reach("claim: written"))
         after(ClaimTable, "take_over", lambda claim: claim and reach("claim: taken over"))
         after(Claims, "claim", lambda claim: claim and reach("claim: committed"))
-        after(BatchProcessor, "read", lambda _: reach("batch: read"))
+        after(LocalBackend, "read", lambda _: reach("batch: read"))
         before(PlainTransformer, "transform", lambda: reach("batch: transforming"))
         before(Claims, "fail", lambda: reach("failure: about to be counted"))
         after(FailureCounts, "record", lambda _: reach("failure: counted"))

@@ -68,7 +68,7 @@ def test_however_many_ask_at_once_there_are_never_more_than_slots(transport, bac
 
     with ThreadPoolExecutor(threads) as pool:
         assert list(pool.map(start, range(threads))) == [[]] * threads
-    assert census.highest.value == MOST
+    assert 0 < census.highest.value <= MOST
     assert transport.slots.held(transport.resolve("orders")) == ({"old": 1} if lowered else {})
 
 
@@ -90,7 +90,7 @@ def test_it_is_the_same_where_every_receiver_is_a_process(transport, backend):
     for child in children:
         child.join(120)
     assert [child.exitcode for child in children] == [0, 0, 0]
-    assert census.highest.value == MOST
+    assert 0 < census.highest.value <= MOST
     assert transport.slots.list() == []
 
 
