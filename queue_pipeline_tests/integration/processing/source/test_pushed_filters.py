@@ -172,6 +172,14 @@ def test_more_values_than_a_statement_takes_are_left_to_spark(transport):
     assert read(transport, "orders", fewer, more, columns=["row_version"])[1] == [more]
 
 
+def test_more_values_in_all_than_a_statement_takes_are_left_to_spark(transport):
+    """SQL Server takes 2,100: five lists, each of which it would take, are too many."""
+    lists = [Not(In(("row_version",), tuple(range(-number - 400, -number)))) for number in range(0, 4_000, 400)]
+    one = EqualTo(("expired",), False)
+    rows, left = read(transport, "orders", *lists, one, columns=["row_version"])
+    assert len(rows) == 6 and left == lists[1:]
+
+
 @pytest.mark.parametrize("queue", ["orders", ORDERS], ids=["nservicebus", "nginn"])
 def test_bodies_that_the_schema_does_not_have_stay_in_the_database(transport, queue):
     """A reader that gives none would do the same for Spark, so the messages themselves are looked at."""
