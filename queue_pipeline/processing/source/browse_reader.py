@@ -14,9 +14,10 @@ from pyspark.sql.datasource import DataSourceReader, Filter
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.source.pushed_filters import MOST_VALUES, pushed_condition
 from queue_pipeline.processing.spark.internals.calls import arrow_schema
+from queue_pipeline.transport.addresses.queues import layout_of
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-from queue_pipeline.transport.inspection.conditions import Condition
+from queue_pipeline.transport.inspection.conditions import COLUMNS_BY_LAYOUT, Condition
 
 BROWSED_COLUMNS = (
     "row_version BIGINT NOT NULL, id STRING NOT NULL, message_id STRING NOT NULL, message_type STRING, sent TIMESTAMP, "
@@ -49,9 +50,11 @@ class BrowseReader(DataSourceReader):
         self._conditions: list[Condition] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take over what the database can check; Spark checks the others, and those that it checks in part."""
-        transport = self._settings.open()
-        columns = transport.browser.columns(transport.resolve(self._options.queue))
+        """Take over what the database can check; Spark checks the others, and those that it checks in part.
+
+        The driver calls this: it may not reach the database as executors do.
+        """
+        columns = COLUMNS_BY_LAYOUT[layout_of(self._options.queue)]
         left = MOST_VALUES
         for one in filters:
             condition = pushed_condition(one, columns, left)

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Literal
 
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS
+from queue_pipeline.transport.layouts.nginn.endpoint import NGINN
+
 if TYPE_CHECKING:
     from queue_pipeline.transport.database.command import Command
     from queue_pipeline.transport.database.dialects.dialect import Dialect
@@ -35,6 +38,23 @@ class BrowsedColumn:
     kind: Kind
     exact: bool = True
     """Whether the column is what a browsed message says; else it finds those messages, and perhaps more."""
+
+
+COLUMNS_BY_LAYOUT: Mapping[str, Mapping[str, BrowsedColumn]] = {
+    NSERVICEBUS: {
+        "row_version": BrowsedColumn(Kind.NUMBER),
+        "id": BrowsedColumn(Kind.GUID),
+        "expires": BrowsedColumn(Kind.MOMENT),
+        "expired": BrowsedColumn(Kind.FLAG),
+    },
+    NGINN: {
+        "row_version": BrowsedColumn(Kind.NUMBER),
+        # A row that cannot be read shows neither.
+        "sent": BrowsedColumn(Kind.MOMENT, exact=False),
+        "message_id": BrowsedColumn(Kind.TEXT, exact=False),
+    },
+}
+"""By layout, and by the names that browsed messages have for them. All else is in the headers."""
 
 
 @dataclass(frozen=True, slots=True)
