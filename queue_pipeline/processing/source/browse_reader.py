@@ -14,10 +14,9 @@ from pyspark.sql.datasource import DataSourceReader, Filter
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.source.pushed_filters import MOST_VALUES, pushed_condition
 from queue_pipeline.processing.spark.internals.calls import arrow_schema
-from queue_pipeline.transport.addresses.queues import layout_of
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-from queue_pipeline.transport.inspection.conditions import COLUMNS_BY_LAYOUT, Condition
+from queue_pipeline.transport.inspection.conditions import Condition, columns_of
 
 BROWSED_COLUMNS = (
     "row_version BIGINT NOT NULL, id STRING NOT NULL, message_id STRING NOT NULL, message_type STRING, sent TIMESTAMP, "
@@ -54,7 +53,7 @@ class BrowseReader(DataSourceReader):
 
         The driver calls this: it may not reach the database as executors do.
         """
-        columns = COLUMNS_BY_LAYOUT[layout_of(self._options.queue)]
+        columns = columns_of(self._options.queue)
         left = MOST_VALUES
         for one in filters:
             condition = pushed_condition(one, columns, left)

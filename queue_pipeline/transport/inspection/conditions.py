@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Literal
 
-from queue_pipeline.transport.addresses.queues import NSERVICEBUS
-from queue_pipeline.transport.layouts.nginn.endpoint import NGINN
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS, layout_of
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.database.command import Command
@@ -40,21 +39,23 @@ class BrowsedColumn:
     """Whether the column is what a browsed message says; else it finds those messages, and perhaps more."""
 
 
-COLUMNS_BY_LAYOUT: Mapping[str, Mapping[str, BrowsedColumn]] = {
-    NSERVICEBUS: {
-        "row_version": BrowsedColumn(Kind.NUMBER),
-        "id": BrowsedColumn(Kind.GUID),
-        "expires": BrowsedColumn(Kind.MOMENT),
-        "expired": BrowsedColumn(Kind.FLAG),
-    },
-    NGINN: {
-        "row_version": BrowsedColumn(Kind.NUMBER),
-        # A row that cannot be read shows neither.
-        "sent": BrowsedColumn(Kind.MOMENT, exact=False),
-        "message_id": BrowsedColumn(Kind.TEXT, exact=False),
-    },
+NSERVICEBUS_COLUMNS = {
+    "row_version": BrowsedColumn(Kind.NUMBER),
+    "id": BrowsedColumn(Kind.GUID),
+    "expires": BrowsedColumn(Kind.MOMENT),
+    "expired": BrowsedColumn(Kind.FLAG),
 }
-"""By layout, and by the names that browsed messages have for them. All else is in the headers."""
+NGINN_COLUMNS = {
+    "row_version": BrowsedColumn(Kind.NUMBER),
+    # A row that cannot be read shows neither.
+    "sent": BrowsedColumn(Kind.MOMENT, exact=False),
+    "message_id": BrowsedColumn(Kind.TEXT, exact=False),
+}
+
+
+def columns_of(queue: str) -> Mapping[str, BrowsedColumn]:
+    """The columns by which messages of a queue can be chosen, by the names that browsed messages have for them."""
+    return NSERVICEBUS_COLUMNS if layout_of(queue) == NSERVICEBUS else NGINN_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)

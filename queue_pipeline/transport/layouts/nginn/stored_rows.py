@@ -10,7 +10,7 @@ from queue_pipeline.transport.addresses.queues import ClaimTables, QueueTable
 from queue_pipeline.transport.database.dialects.dialect import Dialect, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-from queue_pipeline.transport.inspection.conditions import COLUMNS_BY_LAYOUT, Page, with_conditions
+from queue_pipeline.transport.inspection.conditions import NGINN_COLUMNS, Page, with_conditions
 from queue_pipeline.transport.inspection.peek import Shown
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, claimed_row, message_headers, row_id, written
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
@@ -105,7 +105,7 @@ class NGinnRows:
         """A page of subqueue F, or of the messages that wait."""
         name = f"nginn/queue.{'failed_browse' if failed else 'browse'}"
         command = self._dialect.statement(name, queue=queue)
-        command, values = with_conditions(command, page.conditions, COLUMNS_BY_LAYOUT[queue.layout], self._dialect)
+        command, values = with_conditions(command, page.conditions, NGINN_COLUMNS, self._dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
         rows = transaction.rows(command, **bounds, **values)
         return [browsed_row(queue, row, self._settings, failed=failed, with_body=page.with_body) for row in rows]

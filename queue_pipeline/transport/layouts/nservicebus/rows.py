@@ -11,7 +11,7 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-from queue_pipeline.transport.inspection.conditions import COLUMNS_BY_LAYOUT, Page, with_conditions
+from queue_pipeline.transport.inspection.conditions import NSERVICEBUS_COLUMNS, Page, with_conditions
 from queue_pipeline.transport.inspection.peek import Shown
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import from_row
@@ -65,7 +65,7 @@ class NServiceBusRows:
         dialect = self._database.dialect
         names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
         command = dialect.statement(f"{queue.layout}/queue.browse", queue=queue, **names)
-        command, values = with_conditions(command, page.conditions, COLUMNS_BY_LAYOUT[queue.layout], dialect)
+        command, values = with_conditions(command, page.conditions, NSERVICEBUS_COLUMNS, dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
         return [_browsed(row) for row in transaction.rows(command, **bounds, **values)]
 

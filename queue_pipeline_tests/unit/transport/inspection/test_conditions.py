@@ -9,9 +9,16 @@ from sqlglot import exp
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.database.statements import value_names
-from queue_pipeline.transport.inspection.conditions import COLUMNS_BY_LAYOUT, Condition, Kind, with_conditions
+from queue_pipeline.transport.inspection.conditions import (
+    NGINN_COLUMNS,
+    NSERVICEBUS_COLUMNS,
+    Condition,
+    Kind,
+    with_conditions,
+)
 
 READERS = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
+LAYOUTS = {"nservicebus": NSERVICEBUS_COLUMNS, "nginn": NGINN_COLUMNS}
 VALUES = {Kind.NUMBER: 1, Kind.FLAG: 1, Kind.MOMENT: 1_000, Kind.GUID: "ab", Kind.TEXT: "x'; DROP TABLE error; --"}
 SECTIONS = [("nservicebus", "browse"), ("nginn", "browse"), ("nginn", "failed_browse")]
 
@@ -34,7 +41,7 @@ def browse(name, layout, section, conditions, table="orders"):
     columns = dialect.optional_columns(frozenset({"correlationid", "replytoaddress"}), "q")
     queue = AddressBook(dialect).resolve(table)
     command = dialect.statement(f"{layout}/queue.{section}", queue=queue, **columns)
-    return with_conditions(command, conditions, COLUMNS_BY_LAYOUT[layout], dialect)
+    return with_conditions(command, conditions, LAYOUTS[layout], dialect)
 
 
 def added(name, *conditions):
@@ -49,7 +56,7 @@ def added(name, *conditions):
 @pytest.mark.parametrize("name", DIALECTS)
 @pytest.mark.parametrize(("layout", "section"), SECTIONS)
 def test_a_statement_with_every_condition_is_read_by_a_parser_and_uses_columns_that_it_has(name, layout, section):
-    conditions = list(every_condition(COLUMNS_BY_LAYOUT[layout]))
+    conditions = list(every_condition(LAYOUTS[layout]))
     command, values = browse(name, layout, section, conditions, "o'r]d\"ers")
     assert value_names(command.text) == {"after", "limit", "with_body", *values}
     assert "DROP TABLE" not in command.text
