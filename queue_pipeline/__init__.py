@@ -108,6 +108,7 @@ _MODULES = {
     "transport.transport": ("QueueTransport",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_EXTRAS = {"processing": "spark", "orchestration": "dagster", "components": "dagster"}
 
 
 def __getattr__(name: str) -> Any:
@@ -116,7 +117,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from queue_pipeline.transport.extras import needed_by
 
-    with needed_by(f"queue_pipeline.{name}"):
+    with needed_by(f"queue_pipeline.{name}", _EXTRAS.get(_HOMES[name].partition(".")[0])):
         value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

@@ -29,7 +29,7 @@ DEFAULT_TICK_SECONDS = 40.0
 """Dagster gives a tick 60 s; what is left is for the last peek, which may wait 15 s for a lock, and a slow machine."""
 LONGEST_TICK_SECONDS = 42.0
 LATEST_OBSERVATION_SECONDS = 44.0
-"""After the beginning of the tick: an observation may wait for a lock as well."""
+"""After the beginning of the tick: an observation, or a check, may wait for a lock as well."""
 
 logger = logging.getLogger(__name__)
 
@@ -81,8 +81,11 @@ def peek_sensor(
             return dg.SensorResult(skip_reason=STOPPING, cursor=outcome.cursor.dump())
         cursor = replace(outcome.cursor, pipelines=tuple(map(WatchedPipeline.of, pipelines)))
         observations: list[dg.AssetObservation] = []
+        evaluations: list[dg.AssetCheckEvaluation] = []
         if not cursor.database_failures:
             until = began + LATEST_OBSERVATION_SECONDS
+            if is_real:
+                evaluations = upkeep.take_evaluations(lambda: time.time() < until)
             observations, observed = observe_changes(names, pipelines, database, cursor.observed, until=until)
             cursor = replace(cursor, observed=observed)
         requests = [_run_request(names, start) for start in outcome.starts]
@@ -95,7 +98,7 @@ def peek_sensor(
             run_requests=requests or None,
             skip_reason=None if requests else dg.SkipReason("; ".join(said) or "there are no pipelines"),
             cursor=cursor.dump(),
-            asset_events=[*observations, *upkeep.take_evaluations()] if is_real else observations,
+            asset_events=[*observations, *evaluations],
         )
 
     return peek_queues

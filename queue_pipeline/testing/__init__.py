@@ -37,7 +37,10 @@ def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    from queue_pipeline.transport.extras import needed_by
+
+    with needed_by(f"{__name__}.{name}", "spark"):
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def queue_spark() -> SparkSession:
     """A Spark session for transforms, configured as for a run; the first test of a session may have to start it."""
-    from queue_pipeline.testing.transform import spark_session
+    from queue_pipeline.transport.extras import needed_by
+
+    with needed_by("the fixture queue_spark", "spark"):
+        from queue_pipeline.testing.transform import spark_session
 
     return spark_session()
 

@@ -24,8 +24,11 @@ class MissingExtraError(QueuePipelineError, ImportError):
 
 
 @contextmanager
-def needed_by(what: str) -> Iterator[None]:
-    """Imports of optional packages, which `what` needs; a missing one is an error that names its extra."""
+def needed_by(what: str, extra: str | None = None) -> Iterator[None]:
+    """Imports of optional packages, which `what` needs; a missing one is an error that names its extra.
+
+    `extra` is the one that brings all that `what` needs, where that is more than one package.
+    """
     try:
         yield
     except MissingExtraError:
@@ -35,7 +38,7 @@ def needed_by(what: str) -> Iterator[None]:
             raise
         raise MissingExtraError(
             f"{what} needs {package}, which is not installed; install it with: "
-            f"pip install 'queue_pipeline[{EXTRAS[package]}]'",
+            f"pip install 'queue_pipeline[{extra or EXTRAS[package]}]'",
             name=error.name,
         ) from error
 

@@ -115,6 +115,20 @@ except queue_pipeline.QueuePipelineError as error:
     assert f"pip install 'queue_pipeline[{extra}]'" in found
 
 
+@pytest.mark.parametrize("what", ["from queue_pipeline.testing import run_transform", "spark()"])
+def test_tests_of_transforms_name_the_extra_that_they_need(what):
+    text = f"""{BLOCK.format(blocked={"pyspark", "pandas", "pyarrow"})}
+from queue_pipeline import QueuePipelineError
+from queue_pipeline.testing import plugin
+spark = plugin.queue_spark.__wrapped__
+try:
+    {what}
+except QueuePipelineError as error:
+    print(error)
+"""
+    assert "pip install 'queue_pipeline[spark]'" in program(text)
+
+
 OF_EXTRAS = {"pyspark", "dagster", "dagster_pyspark", "pandas", "pyarrow", "psycopg", "pyodbc"}
 
 

@@ -75,19 +75,22 @@ class Upkeep:
         """What could not be done at its last try, and why."""
         return [f"{part.what}: {part.trouble}" for part in self._parts if part.trouble is not None]
 
-    def take_evaluations(self) -> list[dg.AssetCheckEvaluation]:
-        """The checks to be reported since the last call.
+    def take_evaluations(self, has_time: Callable[[], bool]) -> list[dg.AssetCheckEvaluation]:
+        """The checks to be reported since the last call; what there is no time for is left for the next one.
 
         They are made again, because a run may have ended, and reported its checks, since they were made.
         """
-        taken, self._news = self._news, {}
         evaluations = []
-        for key, make in taken.items():
+        for key, make in list(self._news.items()):
+            if not has_time():
+                break
             try:
                 outcome = make()
+            except DatabaseUnavailableError:
+                break
             except QueuePipelineError:
-                # The next look finds it again.
                 continue
+            del self._news[key]
             self._reported[key] = (outcome.passed, self._clock())
             evaluations.append(outcome.evaluation(key.asset_key))
         return evaluations

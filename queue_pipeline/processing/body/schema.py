@@ -74,7 +74,7 @@ def declare(schema: object) -> Declaration:
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return _model(schema)
     raise ConfigurationError(
-        f"body schema {schema!r} is not usable; give Spark DDL, a T.StructType or a pydantic model class"
+        f"body schema {schema!r} is not usable; give Spark DDL, a StructType or a pydantic model class"
     )
 
 

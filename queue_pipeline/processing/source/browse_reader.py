@@ -12,11 +12,11 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceReader, Filter
 
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
-from queue_pipeline.processing.source.pushed_filters import pushed_condition
+from queue_pipeline.processing.source.pushed_filters import MOST_VALUES, pushed_condition
 from queue_pipeline.processing.spark.internals.calls import arrow_schema
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-from queue_pipeline.transport.inspection.conditions import Condition
+from queue_pipeline.transport.inspection.conditions import Condition, columns_of
 
 BROWSED_COLUMNS = (
     "row_version BIGINT NOT NULL, id STRING NOT NULL, message_id STRING NOT NULL, message_type STRING, sent TIMESTAMP, "
@@ -49,13 +49,17 @@ class BrowseReader(DataSourceReader):
         self._conditions: list[Condition] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take over what the database can check; Spark checks the others, and those that it checks in part."""
-        transport = self._settings.open()
-        columns = transport.browser.columns(transport.resolve(self._options.queue))
+        """Take over what the database can check; Spark checks the others, and those that it checks in part.
+
+        The driver calls this: it may not reach the database as executors do.
+        """
+        columns = columns_of(self._options.queue)
+        left = MOST_VALUES
         for one in filters:
-            condition = pushed_condition(one, columns)
+            condition = pushed_condition(one, columns, left)
             if condition is not None:
                 self._conditions.append(condition)
+                left -= len(condition.values)
             if condition is None or not columns[condition.column].exact:
                 yield one
 

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 from queue_pipeline.transport.inspection.conditions import BrowsedColumn, Condition, Kind, Operator
 
 MOST_VALUES = 500
-"""Of one condition: statements of SQL Server take 2,100 values."""
+"""Of all conditions together: statements of SQL Server take 2,100 values."""
 
 _OPERATORS: dict[type[Filter], Operator] = {
     EqualTo: "=",
@@ -46,7 +46,7 @@ _PART_OF_GUID = re.compile(r"[0-9a-f-]{1,36}")
 """Without characters that mean something in a pattern of LIKE."""
 
 
-def pushed_condition(filter_: Filter, columns: Mapping[str, BrowsedColumn]) -> Condition | None:
+def pushed_condition(filter_: Filter, columns: Mapping[str, BrowsedColumn], most_values: int) -> Condition | None:
     """The condition that a filter is in the database; None if only Spark can check it.
 
     Where a column is not exact, the condition lets more messages pass than the filter, and never fewer.
@@ -64,7 +64,7 @@ def pushed_condition(filter_: Filter, columns: Mapping[str, BrowsedColumn]) -> C
     given = inner.value if operator == "IN" else (inner.value,)
     # Nothing equals NULL; and nothing is unlike a list with NULL in it, which Spark is left to find out.
     known = [value for value in given if value is not None]
-    if not known or len(known) > MOST_VALUES or (negated and len(known) < len(given)):
+    if not known or len(known) > most_values or (negated and len(known) < len(given)):
         return None
     bound = [made for value in known if (made := _VALUES[column.kind](operator, value)) is not None]
     if len(bound) < len(known):

@@ -21,7 +21,7 @@ from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
 
 @dataclass(frozen=True)
 class StreamReport(TaskReport):
-    """What a task of a stream staged, and for which claim; None if its stream held none."""
+    """What a task of a stream staged, and for which claim; None if it staged nothing."""
 
     claim: Claim | None = None
 
@@ -39,11 +39,15 @@ class StreamOutcomeWriter(DataSourceStreamArrowWriter):
         self._owner = owner
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamReport:  # type: ignore[override]
-        """Stage a partition, all or none."""
-        claim = self._claim(self._settings.open())
+        """Stage a partition, all or none.
+
+        Only results prove whose claim it is: that of another query of this name must not end without them. A claim
+        without results is ended by the reader, when Spark asks for the next one.
+        """
         batches = [batch for batch in iterator if batch.num_rows]
         if not batches:
-            return StreamReport(claim=claim)
+            return StreamReport()
+        claim = self._claim(self._settings.open())
         if claim is None:
             raise ClaimLostError(
                 f"stream {self._stream}: there are results, and no claim to complete with them: it was lost to another "
@@ -58,11 +62,11 @@ class StreamOutcomeWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
         """Send what successful attempts staged and end the claim; nothing where it was ended before a restart."""
         reports = [report for report in messages if report is not None]
-        claims = {report.claim for report in reports}
-        if claims <= {None}:
+        claims = {report.claim for report in reports if report.claim is not None}
+        if not claims:
             return
         if len(claims) > 1:
-            raise lost(next(claim for claim in claims if claim is not None))
+            raise lost(next(iter(claims)))
         complete_staged(self._settings.open(), claims.pop(), reports)
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 LISTENING = "0A"
 """The state of a listening socket in /proc/net/tcp."""
-MOST_CHARACTERS = 80
-"""A command of Java is pages long; its beginning and its main class say what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +18,7 @@ class PortHolder:
 
     pid: int | None = None
     command: str = ""
+    """The program and what it runs, without arguments: they may hold secrets."""
 
     def __str__(self) -> str:
         """The process in words."""
@@ -57,9 +56,13 @@ def _target(link: Path) -> str:
 
 
 def _command(entry: Path) -> str:
-    words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-    if words[0].endswith("java"):
-        classes = [word for word in words[1:] if word.startswith("org.apache.spark.") and "=" not in word]
-        return " ".join([words[0], *classes])
-    text = " ".join(words).strip()
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+    program, *arguments = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    # A program that renamed itself may have put its arguments into its name.
+    program = program.partition(" ")[0]
+    if program.endswith("java"):
+        run = [word for word in arguments if word.startswith("org.apache.spark.") and "=" not in word]
+    elif arguments[:1] == ["-m"]:
+        run = arguments[:2]
+    else:
+        run = [word for word in arguments[:1] if os.path.isfile(entry / "cwd" / word)]
+    return " ".join([program, *run])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
@@ -14,7 +14,7 @@ from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.failed_messages import failed_in_chosen
 from queue_pipeline.transport.inspection.browsed import Browsed, BrowsedMessage
-from queue_pipeline.transport.inspection.conditions import BrowsedColumn, Condition, Page
+from queue_pipeline.transport.inspection.conditions import Condition, Page
 from queue_pipeline.transport.layouts.layout import Layouts
 
 DEFAULT_LIMIT = 1_000
@@ -73,10 +73,6 @@ class Browser:
             if len(page) < PAGE:
                 return
             after = page[-1].row_version
-
-    def columns(self, queue: QueueTable) -> Mapping[str, BrowsedColumn]:
-        """The columns by which `scan` can choose messages of a queue."""
-        return self._layouts.of(queue).rows.browsed_columns
 
 
 def _first(queue: QueueTable, found: Iterator[Any], limit: int | None, on_progress: Progress | None) -> list[Any]:

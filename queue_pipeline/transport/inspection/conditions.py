@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Literal
 
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS, layout_of
+
 if TYPE_CHECKING:
     from queue_pipeline.transport.database.command import Command
     from queue_pipeline.transport.database.dialects.dialect import Dialect
@@ -35,6 +37,25 @@ class BrowsedColumn:
     kind: Kind
     exact: bool = True
     """Whether the column is what a browsed message says; else it finds those messages, and perhaps more."""
+
+
+NSERVICEBUS_COLUMNS = {
+    "row_version": BrowsedColumn(Kind.NUMBER),
+    "id": BrowsedColumn(Kind.GUID),
+    "expires": BrowsedColumn(Kind.MOMENT),
+    "expired": BrowsedColumn(Kind.FLAG),
+}
+NGINN_COLUMNS = {
+    "row_version": BrowsedColumn(Kind.NUMBER),
+    # A row that cannot be read shows neither.
+    "sent": BrowsedColumn(Kind.MOMENT, exact=False),
+    "message_id": BrowsedColumn(Kind.TEXT, exact=False),
+}
+
+
+def columns_of(queue: str) -> Mapping[str, BrowsedColumn]:
+    """The columns by which messages of a queue can be chosen, by the names that browsed messages have for them."""
+    return NSERVICEBUS_COLUMNS if layout_of(queue) == NSERVICEBUS else NGINN_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.failed.returns import Retried
     from queue_pipeline.transport.index_audit.findings import Finding
     from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-    from queue_pipeline.transport.inspection.conditions import BrowsedColumn, Page
+    from queue_pipeline.transport.inspection.conditions import Page
     from queue_pipeline.transport.inspection.peek import Shown
     from queue_pipeline.transport.inspection.status import QueueStatus
     from queue_pipeline.transport.layouts.refused_rows import Leaving
@@ -50,10 +50,6 @@ class Rows(Protocol):
 
     def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> list[Shown]:
         """The oldest messages, left where they are."""
-
-    @property
-    def browsed_columns(self) -> Mapping[str, BrowsedColumn]:
-        """The columns by which `browse` can choose messages, under the names that browsed messages have for them."""
 
     def browse(
         self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool

@@ -48,8 +48,8 @@ def taken() -> Iterator[int]:
 def test_a_port_that_is_taken_is_named_with_its_process_unless_any_other_will_do(taken: int) -> None:
     with pytest.raises(ClusterError) as refused:
         take(taken, "the master", "--master-port N")
-    command = f"process {os.getpid()} ({' '.join(PROCESS)}"[:60]
-    assert f"port {taken} for the master is taken by {command}" in str(refused.value)
+    process = f"process {os.getpid()} ({PROCESS[0]}"
+    assert f"port {taken} for the master is taken by {process}" in str(refused.value)
     assert f"end it (kill {os.getpid()}), or choose another port: --master-port N (0 is any" in str(refused.value)
     assert prefer(taken) not in (taken, 0)
     assert take(0, "anything") not in (taken, 0)

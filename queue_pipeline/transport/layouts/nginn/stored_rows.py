@@ -10,20 +10,13 @@ from queue_pipeline.transport.addresses.queues import ClaimTables, QueueTable
 from queue_pipeline.transport.database.dialects.dialect import Dialect, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-from queue_pipeline.transport.inspection.conditions import BrowsedColumn, Kind, Page, with_conditions
+from queue_pipeline.transport.inspection.conditions import NGINN_COLUMNS, Page, with_conditions
 from queue_pipeline.transport.inspection.peek import Shown
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, claimed_row, message_headers, row_id, written
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, sort_rows
 from queue_pipeline.transport.layouts.nginn.text import without_half
 from queue_pipeline.transport.messages import headers as wire
-
-COLUMNS = {
-    "row_version": BrowsedColumn(Kind.NUMBER),
-    # A row that cannot be read shows neither.
-    "sent": BrowsedColumn(Kind.MOMENT, exact=False),
-    "message_id": BrowsedColumn(Kind.TEXT, exact=False),
-}
 
 
 def browsed_row(
@@ -106,18 +99,13 @@ class NGinnRows:
         command = self._dialect.statement("nginn/queue.show", queue=queue)
         return [self._shown(queue, row) for row in transaction.rows(command, limit=limit)]
 
-    @property
-    def browsed_columns(self) -> Mapping[str, BrowsedColumn]:
-        """What has a column of its own. An id is made of several columns; what expires says so in its headers."""
-        return COLUMNS
-
     def browse(
         self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool
     ) -> Sequence[BrowsedMessage]:
         """A page of subqueue F, or of the messages that wait."""
         name = f"nginn/queue.{'failed_browse' if failed else 'browse'}"
         command = self._dialect.statement(name, queue=queue)
-        command, values = with_conditions(command, page.conditions, COLUMNS, self._dialect)
+        command, values = with_conditions(command, page.conditions, NGINN_COLUMNS, self._dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
         rows = transaction.rows(command, **bounds, **values)
         return [browsed_row(queue, row, self._settings, failed=failed, with_body=page.with_body) for row in rows]

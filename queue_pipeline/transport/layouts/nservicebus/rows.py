@@ -11,18 +11,12 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-from queue_pipeline.transport.inspection.conditions import BrowsedColumn, Kind, Page, with_conditions
+from queue_pipeline.transport.inspection.conditions import NSERVICEBUS_COLUMNS, Page, with_conditions
 from queue_pipeline.transport.inspection.peek import Shown
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import from_row
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-COLUMNS = {
-    "row_version": BrowsedColumn(Kind.NUMBER),
-    "id": BrowsedColumn(Kind.GUID),
-    "expires": BrowsedColumn(Kind.MOMENT),
-    "expired": BrowsedColumn(Kind.FLAG),
-}
 
 
 class NServiceBusRows:
@@ -64,11 +58,6 @@ class NServiceBusRows:
         command = dialect.statement(f"{queue.layout}/queue.show", queue=queue, **names)
         return [_shown(row) for row in transaction.rows(command, limit=limit)]
 
-    @property
-    def browsed_columns(self) -> Mapping[str, BrowsedColumn]:
-        """What has a column of its own; all else is in the headers."""
-        return COLUMNS
-
     def browse(
         self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool
     ) -> Sequence[BrowsedMessage]:
@@ -76,7 +65,7 @@ class NServiceBusRows:
         dialect = self._database.dialect
         names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
         command = dialect.statement(f"{queue.layout}/queue.browse", queue=queue, **names)
-        command, values = with_conditions(command, page.conditions, COLUMNS, dialect)
+        command, values = with_conditions(command, page.conditions, NSERVICEBUS_COLUMNS, dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
         return [_browsed(row) for row in transaction.rows(command, **bounds, **values)]
 

@@ -75,7 +75,7 @@ def test_what_was_staged_for_a_claim_that_is_no_more_is_swept(backend, queues, i
 
 
 def reported(upkeep):
-    return {one.check_name: one.passed for one in of_pipelines(upkeep.take_evaluations())}
+    return {one.check_name: one.passed for one in of_pipelines(upkeep.take_evaluations(lambda: True))}
 
 
 def of_pipelines(evaluations):
@@ -85,9 +85,11 @@ def of_pipelines(evaluations):
 def test_the_indexes_of_every_queue_are_checked_once_a_day_from_the_first_look(queues, keep):
     """In the UI a check that never ran looks as if it had passed."""
     upkeep = keep(LOOK_SECONDS)
-    first = [one.asset_key.to_user_string() for one in upkeep.take_evaluations() if one.check_name == "indexes"]
+    first = [
+        one.asset_key.to_user_string() for one in upkeep.take_evaluations(lambda: True) if one.check_name == "indexes"
+    ]
     assert sorted(first) == ["queues/billing_queue", "queues/error_queue", "queues/orders_queue"]
-    again = keep(CHECK_SECONDS).take_evaluations()
+    again = keep(CHECK_SECONDS).take_evaluations(lambda: True)
     assert [one for one in again if one.check_name == "indexes"] == []
 
 
@@ -109,6 +111,23 @@ def test_a_check_is_reported_as_it_is_at_the_end_of_a_tick_and_not_as_it_was_at_
     upkeep = keep(LOOK_SECONDS)
     queues.send("error", new_message("x", headers={"NServiceBus.FailedQ": queues.resolve("orders").canonical}))
     assert reported(upkeep)[ERRORS] is False
+
+
+def test_what_a_tick_has_no_time_for_the_next_one_reports(queues, keep):
+    """Dagster ends a tick after 60 s, and with it the runs that it would have started."""
+    upkeep, times = keep(LOOK_SECONDS), iter([True, False])
+    assert len(upkeep.take_evaluations(lambda: next(times))) == 1
+    assert len(upkeep.take_evaluations(lambda: True)) == 5
+
+
+def test_a_check_that_cannot_be_made_at_the_end_of_a_tick_is_made_at_that_of_the_next(backend, queues, keep):
+    """The next look at it is minutes away, at indexes a day."""
+    upkeep, table = keep(LOOK_SECONDS), queues.book.own("QueueFailures").qualified
+    moved = f'{table.rsplit(".", 1)[0]}."Elsewhere"' if backend.schema else '"Elsewhere"'
+    backend.sql(queues, f'ALTER TABLE {table} RENAME TO "Elsewhere"')
+    assert set(reported(upkeep)) == {"error_queue_empty", "nothing_expired"}
+    backend.sql(queues, f'ALTER TABLE {moved} RENAME TO "QueueFailures"')
+    assert set(reported(upkeep)) == {"oldest_message"}
 
 
 def test_what_a_run_reported_is_corrected_when_it_is_no_longer_true(queues, instance, keep):
@@ -136,7 +155,7 @@ def test_checks_of_many_pipelines_are_made_one_after_the_other(queues, instance,
     upkeep, made = Upkeep(many, clock), []
     while clock.seconds < 1_000 + CHECK_SECONDS:
         upkeep.look(Deployment(instance, queues), lambda: True)
-        made.append(len(of_pipelines(upkeep.take_evaluations())))
+        made.append(len(of_pipelines(upkeep.take_evaluations(lambda: True))))
         clock.seconds += CHECK_SECONDS / 20
     assert (sum(made), max(made)) == (30, 3)
 
@@ -149,7 +168,7 @@ def test_a_look_begins_nothing_more_after_a_second_and_the_next_looks_go_on(queu
     made = []
     while sum(made) < 30:
         upkeep.look(Deployment(instance, queues), lambda: True)
-        made.append(len(of_pipelines(upkeep.take_evaluations())))
+        made.append(len(of_pipelines(upkeep.take_evaluations(lambda: True))))
     assert max(made) == 3, "the checks of one pipeline"
 
 

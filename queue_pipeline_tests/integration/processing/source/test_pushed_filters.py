@@ -4,6 +4,7 @@ import operator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pyspark.sql import types as T
 from pyspark.sql.datasource import (
     EqualNullSafe,
     EqualTo,
@@ -21,6 +22,7 @@ from pyspark.sql.datasource import (
 from sqlalchemy import event
 
 from queue_pipeline.processing.batch.worker_transport import executor_settings
+from queue_pipeline.processing.source.browse_reader import BrowseOptions, BrowseReader
 from queue_pipeline.processing.source.pushed_filters import MOST_VALUES
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
@@ -172,6 +174,14 @@ def test_more_values_than_a_statement_takes_are_left_to_spark(transport):
     assert read(transport, "orders", fewer, more, columns=["row_version"])[1] == [more]
 
 
+def test_more_values_in_all_than_a_statement_takes_are_left_to_spark(transport):
+    """SQL Server takes 2,100: five lists, each of which it would take, are too many."""
+    lists = [Not(In(("row_version",), tuple(range(-number - 400, -number)))) for number in range(0, 4_000, 400)]
+    one = EqualTo(("expired",), False)
+    rows, left = read(transport, "orders", *lists, one, columns=["row_version"])
+    assert len(rows) == 6 and left == lists[1:]
+
+
 @pytest.mark.parametrize("queue", ["orders", ORDERS], ids=["nservicebus", "nginn"])
 def test_bodies_that_the_schema_does_not_have_stay_in_the_database(transport, queue):
     """A reader that gives none would do the same for Spark, so the messages themselves are looked at."""
@@ -180,3 +190,13 @@ def test_bodies_that_the_schema_does_not_have_stay_in_the_database(transport, qu
     assert {one.body for one in without} == {b""} and any(one.body for one in with_bodies)
     for one, same in zip(without, with_bodies, strict=True):
         assert (one.message_type, one.problem, one.expires) == (same.message_type, same.problem, same.expires)
+
+
+def test_a_driver_takes_filters_over_where_only_executors_know_the_database(transport, monkeypatch):
+    monkeypatch.delenv("QUEUE_PIPELINE_DATABASE", raising=False)
+    monkeypatch.setenv("QUEUE_PIPELINE_EXECUTOR_DATABASE", "environment")
+    settings = executor_settings(transport)
+    for queue, column in (("orders", "row_version"), (ORDERS, "message_id")):
+        reader = BrowseReader(settings, BrowseOptions(queue=queue), T.StructType())
+        kept = EqualTo((column,), 1 if column == "row_version" else "x")
+        assert list(reader.pushFilters([kept])) == ([] if queue == "orders" else [kept])

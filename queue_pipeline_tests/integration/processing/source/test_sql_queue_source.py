@@ -12,6 +12,7 @@ from queue_pipeline.processing.batch.worker_transport import EXECUTOR_VARIABLE, 
 from queue_pipeline.processing.declaration.outcomes import add_to, each, fail, send
 from queue_pipeline.processing.results.outcome_writer import OutcomeWriter
 from queue_pipeline.processing.source import source
+from queue_pipeline.processing.source.stream_writer import StreamOutcomeWriter
 from queue_pipeline.processing.spark.errors import own_errors
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.claims.completion import Completion
@@ -366,6 +367,25 @@ def test_a_batch_that_somebody_else_took_meanwhile_is_theirs(backend, transport,
     assert bodies(transport) == []
     save(doubled(source.messages_of(load(spark, taken))), taken)
     assert bodies(transport) == [0, 2, 4, 6, 8, 10]
+    assert is_idle(backend, transport)
+
+
+def test_a_task_without_results_ends_no_claim_of_another_query_of_the_same_name(sqlite):
+    """A repeated micro-batch is empty, and all queries of a Connect server share its environment's source."""
+    transport = sqlite.transport()
+    transport.install("orders")
+    fill(transport, 2)
+    claim = transport.claim("orders", "stream doubling 1", 10)
+    writer = StreamOutcomeWriter(executor_settings(transport), "doubling", "stream doubling 1")
+    writer.commit([writer.write(iter(()))], 0)
+    assert transport.claims.held_by("stream doubling 1") == [claim]
+
+
+def test_a_batch_without_results_ends_when_spark_asks_for_the_next_one(backend, transport, spark, tmp_path):
+    fill(transport, 6)
+    nothing = source.messages_of(stream(spark, batch_messages=4)).where("message_id = 'none'")
+    finish(write(doubled(nothing), tmp_path / "checkpoint"))
+    assert bodies(transport) == []
     assert is_idle(backend, transport)
 
 

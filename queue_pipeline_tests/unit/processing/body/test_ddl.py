@@ -153,7 +153,7 @@ def test_names_that_python_could_not_have_are_fields():
         (StructType([]), "no fields"),
         (StructType([StructField("v", VariantType())]), "field v has type variant.*Any"),
         (LongType(), "is not usable"),
-        (dict, "is not usable"),
+        (dict, "is not usable; give Spark DDL, a StructType or a pydantic model class"),
     ],
 )
 def test_a_schema_that_cannot_work_is_refused_when_it_is_declared(schema, words):

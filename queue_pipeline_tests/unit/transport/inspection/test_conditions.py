@@ -9,12 +9,16 @@ from sqlglot import exp
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.database.statements import value_names
-from queue_pipeline.transport.inspection.conditions import Condition, Kind, with_conditions
-from queue_pipeline.transport.layouts.nginn import stored_rows as nginn
-from queue_pipeline.transport.layouts.nservicebus import rows as nservicebus
+from queue_pipeline.transport.inspection.conditions import (
+    NGINN_COLUMNS,
+    NSERVICEBUS_COLUMNS,
+    Condition,
+    Kind,
+    with_conditions,
+)
 
 READERS = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
-LAYOUTS = {"nservicebus": nservicebus.COLUMNS, "nginn": nginn.COLUMNS}
+LAYOUTS = {"nservicebus": NSERVICEBUS_COLUMNS, "nginn": NGINN_COLUMNS}
 VALUES = {Kind.NUMBER: 1, Kind.FLAG: 1, Kind.MOMENT: 1_000, Kind.GUID: "ab", Kind.TEXT: "x'; DROP TABLE error; --"}
 SECTIONS = [("nservicebus", "browse"), ("nginn", "browse"), ("nginn", "failed_browse")]
 
