@@ -1,7 +1,7 @@
 """Claims: batches held durably, outside of any transaction, until they are completed together with their results.
 
-A claim is a row in `QueueClaims` and the messages in `<queue>.Claimed`. Only its holder can complete it, see
-`completion.py`.
+A claim is a row in `QueueClaims` and the rows of `<queue>.Claimed`, which hold its messages or, for NGinn, name them.
+Only its holder can complete it, see `completion.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Completion: the one transaction that ends a claim together with all that came of its messages."""
+"""Completion: the one transaction that ends a claim together with all that came of its messages.
+
+How messages end in their tables is in `layouts/nservicebus/claim_rows.py` and `layouts/nginn/claim_rows.py`: `finish`.
+"""
 
 from __future__ import annotations
 
