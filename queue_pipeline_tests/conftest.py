@@ -27,7 +27,7 @@ from queue_pipeline_tests.support.databases.backends import (
     postgresql_names,
 )
 from queue_pipeline_tests.support.scheduling import SERVICES, GroupScheduling, group_of
-from queue_pipeline_tests.support.spark.warm_spark import private_spark
+from queue_pipeline_tests.support.spark.warm_spark import private_spark, users_spark
 from queue_pipeline_tests.support.wheel import install_wheel
 from tools.postgres_cluster import PostgresCluster
 
@@ -96,6 +96,13 @@ def postgres() -> Iterator[PostgresCluster]:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a virtual environment that holds the built wheel."""
     return install_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def wheel_spark(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator[dict[str, str]]:
+    """The environment of the Spark server that projects with the wheel share."""
+    with users_spark(tmp_path_factory.mktemp("spark"), wheel / "python") as settings:
+        yield settings
 
 
 @pytest.fixture(scope="session")

@@ -59,11 +59,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 class Project:
     """A project of Dagster's, and the commands that are typed in it."""
 
-    def __init__(self, folder, python):
+    def __init__(self, folder, python, spark):
         self.folder = folder
         self.database = f"sqlite:///{folder}/queues.db"
         self.environment = {
             **os.environ,
+            **spark,
             "PATH": os.pathsep.join([str(python.parent), *os.environ["PATH"].split(os.pathsep)]),
             "VIRTUAL_ENV": str(python.parents[1]),
             "PYTHONPATH": str(folder / "src"),
@@ -88,7 +89,7 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path, spark_settings, wheel):
+def project(tmp_path, wheel, wheel_spark):
     folder = tmp_path / "acme"
     for name in ("src/acme/defs", "tests", ".dagster_home"):
         (folder / name).mkdir(parents=True)
@@ -97,7 +98,7 @@ def project(tmp_path, spark_settings, wheel):
     (folder / "src" / "acme" / "definitions.py").write_text(DEFINITIONS)
     for package in ("src/acme", "src/acme/defs", "tests"):
         (folder / package / "__init__.py").touch()
-    return Project(folder, wheel / "python")
+    return Project(folder, wheel / "python", wheel_spark)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
-def run(tmp_path, wheel, spark_settings):
+def run(tmp_path, wheel, wheel_spark):
     """Run an example in a copy of its folder; returns the copy."""
 
     def run(name, **variables):
@@ -28,8 +28,7 @@ def run(tmp_path, wheel, spark_settings):
         ignored = shutil.ignore_patterns("__pycache__", ".*")
         shutil.copytree(ROOT / "examples" / name, folder, ignore=ignored)
         environment = {
-            **spark_settings,
-            "PYSPARK_PYTHON": str(wheel / "python"),
+            **wheel_spark,
             "PATH": os.pathsep.join([str(wheel), os.environ["PATH"]]),
             # In place of `pip install -e .`, which needs a package index.
             "PYTHONPATH": str(folder / "src"),

@@ -14,13 +14,38 @@ from pyspark.sql.connect.session import SparkSession as RemoteSession
 from queue_pipeline.processing.spark.warm_server import find
 
 DISCOVERY_VARIABLE = "SPARK_LOCAL_CONNECT_DISCOVERY"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@contextmanager
+def users_spark(folder: Path, python: Path) -> Iterator[dict[str, str]]:
+    """The environment of a server that the commands of a user start, with the Python of the user.
+
+    It is another one than the suite's: workers of the server that a user's project started know no module of the tests.
+    """
+    settings = {
+        DISCOVERY_VARIABLE: str(folder / "connect.json"),
+        "QUEUE_PIPELINE_SPARK": "warm:local[2]",
+        "SPARK_TESTING": "1",
+        "PYSPARK_PYTHON": str(python),
+    }
+    try:
+        yield settings
+    finally:
+        _stop(settings)
+
+
+def _stop(settings: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "pyspark.sql.connect.local_server", "--stop"]
+    subprocess.run(command, env={**os.environ, **settings}, capture_output=True)
 
 
 @contextmanager
 def private_spark(folder: Path) -> Iterator[dict[str, str]]:
-    """The environment of a server that nobody else uses; it is started by whoever needs it first, and stopped here.
+    """The environment of a server that nobody else uses, started and stopped here.
 
-    Processes that tests start inherit the variables and share the server.
+    Processes that tests start inherit the variables and share the server. None of them may start it: its workers have
+    the modules and the folder of the process that did.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
@@ -32,10 +57,12 @@ def private_spark(folder: Path) -> Iterator[dict[str, str]]:
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:
+        start = [Path(sys.executable).with_name("queue-pipeline"), "spark", "start"]
+        subprocess.run(start, check=True, capture_output=True, cwd=ROOT)
         yield settings
     finally:
         _say_goodbye()
-        subprocess.run([sys.executable, "-m", "pyspark.sql.connect.local_server", "--stop"], capture_output=True)
+        _stop(settings)
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
