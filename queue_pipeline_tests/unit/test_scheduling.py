@@ -15,7 +15,7 @@ def test_tests_of_one_deployment_are_a_group_and_else_those_of_a_module():
     assert group_of("queue_pipeline_tests/unit/a/test_a.py::test_a") == "queue_pipeline_tests/unit/a/test_a.py"
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 def test_each_module_runs_in_one_of_two_processes():
     modules = [
         f"queue_pipeline_tests/unit/transport/messages/test_{name}.py" for name in ("event", "messages", "headers")
