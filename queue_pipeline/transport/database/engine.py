@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 IDLE_CONNECTIONS = 8
 LOGIN_TIMEOUT_SECONDS = 15
 BUSY_TIMEOUT_SECONDS = 30.0
+SWITCH_SECONDS = 5.0
+"""How long a new connection waits for others that open the same new SQLite file."""
 NEEDED_LEVEL = "READ COMMITTED"
 AUTOCOMMIT = "AUTOCOMMIT"
 _UNKNOWN = "an unknown level"
@@ -119,7 +122,7 @@ def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -
         level = isolation_level(engine, connection) if dialect.locks_rows and not is_own else None
         cursor = connection.cursor()
         for statement in dialect.session():
-            cursor.execute(statement)
+            _start_session(dialect, cursor, statement)
         if (refusal := dialect.refusal(cursor)) is not None:
             raise ConfigurationError(f"{shown(engine.url)}: {refusal}")
         cursor.close()
@@ -155,6 +158,19 @@ def prepare(engine: Engine, dialect: Dialect, driver: Driver, *, is_own: bool) -
         event.listen(engine, "handle_error", notice)
         if driver.takes_batches:
             event.listen(engine, "do_execute", run_batch)
+
+
+def _start_session(dialect: Dialect, cursor: Any, statement: str) -> None:
+    """SQLite does not wait, whatever its time-out, while another connection switches the log of a new file on."""
+    limit = time.monotonic() + SWITCH_SECONDS
+    while True:
+        try:
+            cursor.execute(statement)
+            return
+        except Exception as error:
+            if dialect.fault(error) is not Fault.VICTIM or time.monotonic() > limit:
+                raise
+            time.sleep(0.01)
 
 
 def isolation_level(engine: Engine, connection: Any) -> Any:

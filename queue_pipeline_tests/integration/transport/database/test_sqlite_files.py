@@ -1,7 +1,9 @@
 """SQLite: the file of a database, its folder, and the disk that it is on."""
 
+import sqlite3
 import subprocess
 import sys
+import threading
 
 import pytest
 from sqlalchemy import event
@@ -50,6 +52,7 @@ def test_a_full_disk_is_not_the_fault_of_a_message(sqlite):
 
 SEND = """
 import sys
+import threading
 from queue_pipeline import QueueTransport, new_message
 with QueueTransport(sys.argv[1]) as transport:
     transport.send("orders", new_message("by another process"))
@@ -65,3 +68,16 @@ def test_a_second_transport_of_a_process_leaves_the_first_its_hold_on_the_file(s
     for number in (1, 2):
         subprocess.run([sys.executable, "-c", SEND, sqlite.url], check=True, timeout=60)
         assert transport.peek("orders") == number
+
+
+def test_a_connection_waits_for_another_that_has_the_new_file_for_itself(tmp_path):
+    """Two processes may start on a new file together. With no time-out SQLite refuses at once, as it may do with one."""
+    path = tmp_path / "queues.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+    release = threading.Timer(0.3, other.close)
+    with QueueTransport(f"sqlite:///{path}?timeout=0") as transport:
+        release.start()
+        with transport.database.engine.connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
+    release.join()
