@@ -71,7 +71,7 @@ def test_a_second_transport_of_a_process_leaves_the_first_its_hold_on_the_file(s
 
 
 def test_a_connection_waits_for_another_that_has_the_new_file_for_itself(tmp_path):
-    """Two processes may start on a new file together. With no time-out SQLite refuses at once, as it may do with one."""
+    """Two processes may start on a new file together; SQLite may then refuse at once, as it does without a time-out."""
     path = tmp_path / "queues.db"
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN EXCLUSIVE")
