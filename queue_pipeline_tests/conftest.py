@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -78,6 +78,20 @@ def _is_heavy(item: pytest.Item) -> bool:
     on_a_server = callspec is not None and callspec.params.get("backend", "sqlite") != "sqlite"
     needs_a_server = on_a_server or not {"spark_settings", "postgres", "postgresql"}.isdisjoint(fixtures)
     return bool(needs_a_server or item.get_closest_marker("heavy") or group_of(item.nodeid) in SERVICES)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Make reports UTF-8, as which they go to another process: some tests log and print halves of surrogate pairs."""
+    report = yield
+    report.sections = [(name, _storable(text)) for name, text in report.sections]
+    if report.failed and (shown := str(report.longrepr)) != _storable(shown):
+        report.longrepr = _storable(shown)
+    return report
+
+
+def _storable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 @pytest.hookimpl(optionalhook=True)

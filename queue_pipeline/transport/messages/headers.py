@@ -148,7 +148,9 @@ def decode(text: str | None) -> dict[str, str]:
     if not text:
         return {}
     if text.startswith(UNREADABLE):
-        raise ValueError(text.removeprefix(UNREADABLE) or "headers begin with a NUL character")
+        reason = text.removeprefix(UNREADABLE)
+        # A stored text may begin like that, too: nothing of it goes into logs and error copies.
+        raise ValueError(reason if reason.isprintable() and reason else "headers begin with a NUL character")
     check_unicode(text, "headers")
     try:
         parsed = json.loads(text)

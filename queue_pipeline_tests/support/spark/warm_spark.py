@@ -57,7 +57,7 @@ def private_spark(folder: Path) -> Iterator[dict[str, str]]:
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:
-        start = [Path(sys.executable).with_name("queue-pipeline"), "spark", "start"]
+        start = [str(Path(sys.executable).with_name("queue-pipeline")), "spark", "start"]
         subprocess.run(start, check=True, capture_output=True, cwd=ROOT)
         yield settings
     finally:

@@ -356,3 +356,15 @@ def test_standard_headers_can_be_written_as_they_are():
 )
 def test_header_names_are_those_that_peers_look_for(name, text):
     assert getattr(wire, name) == text
+
+
+@pytest.mark.parametrize("stored", ["\0", "\0half \udcf1", "\0two\nlines"])
+def test_nothing_of_a_stored_text_that_begins_with_nul_is_a_reason(stored):
+    """A reason goes into logs and error copies, which take neither half a surrogate pair nor a line end."""
+    with pytest.raises(ValueError, match=r"^headers begin with a NUL character$"):
+        wire.decode(stored)
+
+
+def test_a_reason_that_stands_in_place_of_headers_is_told():
+    with pytest.raises(ValueError, match=r"^headers are too large$"):
+        wire.decode("\0headers are too large")
