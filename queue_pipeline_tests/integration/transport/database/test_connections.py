@@ -11,7 +11,7 @@ import pyodbc
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from queue_pipeline.transport import new_message
+from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.errors import ConfigurationError, DatabaseError, DatabaseUnavailableError
 from queue_pipeline_tests.support.databases.forks import in_a_child
@@ -76,8 +76,10 @@ def test_a_session_of_sql_server_that_was_killed_is_replaced_without_an_error(sq
     assert transport.send("orders", new_message("{}")) == 1
 
 
-def test_pyodbc_does_not_pool_underneath():
-    assert pyodbc.pooling is False
+def test_pyodbc_does_not_pool_underneath(monkeypatch):
+    monkeypatch.setattr(pyodbc, "pooling", True)
+    with QueueTransport("postgresql+pyodbc://user@127.0.0.1:1/shop"):
+        assert pyodbc.pooling is False
 
 
 # --- interrupts ---------------------------------------------------------------------------------------------
