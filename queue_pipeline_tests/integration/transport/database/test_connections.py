@@ -78,8 +78,9 @@ def test_a_session_of_sql_server_that_was_killed_is_replaced_without_an_error(sq
 
 def test_pyodbc_does_not_pool_underneath(monkeypatch):
     monkeypatch.setattr(pyodbc, "pooling", True)
-    with QueueTransport("postgresql+pyodbc://user@127.0.0.1:1/shop"):
-        assert pyodbc.pooling is False
+    with QueueTransport("postgresql+pyodbc://user@127.0.0.1:1/shop") as transport:
+        assert transport.database.engine.driver == "pyodbc"
+    assert pyodbc.pooling is False
 
 
 # --- interrupts ---------------------------------------------------------------------------------------------
