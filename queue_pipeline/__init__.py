@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
     from queue_pipeline.processing.declaration.recoverability import Recoverability
-    from queue_pipeline.processing.source.source import messages_of
+    from queue_pipeline.processing.source.source import claim_option, messages_of, register_sql_queue
     from queue_pipeline.transport.claims.claim import RowsRead
     from queue_pipeline.transport.claims.completion import Completion
     from queue_pipeline.transport.errors import QueuePipelineError
@@ -74,6 +74,8 @@ __all__ = [
     "Completion",
     "body_parser",
     "messages_of",
+    "claim_option",
+    "register_sql_queue",
     "Selection",
     "QueuePipelineError",
 ]
@@ -98,7 +100,7 @@ _MODULES = {
     ),
     "processing.declaration.pipeline": ("Output", "QueuePipeline"),
     "processing.declaration.recoverability": ("Recoverability",),
-    "processing.source.source": ("messages_of",),
+    "processing.source.source": ("claim_option", "messages_of", "register_sql_queue"),
     "transport.errors": ("QueuePipelineError",),
     "transport.messages.event": ("Event",),
     "transport.failed.failed_message": ("Selection",),

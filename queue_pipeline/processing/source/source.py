@@ -118,7 +118,7 @@ class QueueSource(DataSource):
         return f"stream {stream} {self.instance}"
 
 
-def register(spark: SparkSession, transport: QueueTransport) -> None:
+def register_sql_queue(spark: SparkSession, transport: QueueTransport) -> None:
     """Make `format("sql_queue")` mean the queues of this transport's database, in this session.
 
     Without it, it means those of the database that the environment of Spark's driver, or Connect server, names.

@@ -178,7 +178,7 @@ def test_any_change_of_any_origin_is_refused_for_any_kind_of_result(queues, spar
 
 
 def test_a_program_that_writes_a_changed_origin_completes_nothing(queues, spark):
-    source.register(spark, queues)
+    source.register_sql_queue(spark, queues)
     fill(queues, 2)
     claim = queues.claim("orders", "me", 100)
     option = source.claim_option(claim)

@@ -26,7 +26,7 @@ def transport(backend):
 
 
 def test_an_error_queue_is_asked_in_sql_and_keeps_its_messages(transport, spark):
-    source.register(spark, transport)
+    source.register_sql_queue(spark, transport)
     spark.read.format("sql_queue").option("queue", "error").load().createOrReplaceTempView("failed")
     found = spark.sql(
         "SELECT exception_type, count(*), min(time_of_failure), max(headers['Shop.N']) FROM failed "
@@ -49,7 +49,7 @@ def test_queues_of_nginn_are_read_and_their_failed_messages_apart(transport, bac
 
 
 def test_spark_lets_the_database_check_what_it_can_and_checks_the_rest(transport, spark):
-    source.register(spark, transport)
+    source.register_sql_queue(spark, transport)
     spark.read.format("sql_queue").option("queue", "error").load().createOrReplaceTempView("failed")
     first, *_ = spark.sql("SELECT row_version, id FROM failed ORDER BY row_version").collect()
     query = spark.sql(
@@ -65,6 +65,6 @@ def test_spark_lets_the_database_check_what_it_can_and_checks_the_rest(transport
 def test_options_and_columns_that_mean_nothing_are_named(transport, spark):
     with pytest.raises(ConfigurationError, match="a queue has no column weight; it has row_version, id"):
         read(transport, "error", columns=["weight"])
-    source.register(spark, transport)
+    source.register_sql_queue(spark, transport)
     with pytest.raises(PySparkException, match="colour: Extra inputs are not permitted"):
         spark.read.format("sql_queue").option("queue", "error").option("colour", "red").load().collect()

@@ -21,7 +21,7 @@ def transport(backend, spark):
     """There is no error queue: NGinn queues need none."""
     transport = backend.transport(nginn=SETTINGS)
     transport.install(ORDERS, plain_queues=["billing"])
-    source.register(spark, transport)
+    source.register_sql_queue(spark, transport)
     return transport
 
 

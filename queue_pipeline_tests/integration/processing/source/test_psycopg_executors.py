@@ -16,7 +16,7 @@ def test_executors_read_and_stage_over_psycopg(backend, postgres, spark):
     """The name of a session is an option of libpq, which no ODBC driver would take."""
     with QueueTransport(f"{backend.url}?application_name=by_psycopg", schema=backend.schema) as transport:
         transport.install("orders", "billing")
-        source.register(spark, transport)
+        source.register_sql_queue(spark, transport)
         transport.send("orders", [new_message(f"ü{number}") for number in range(20)])
         claim = transport.claim("orders", "me", 100)
         frame = spark.read.format(source.FORMAT).option("claim", source.claim_option(claim)).load()

@@ -27,7 +27,7 @@ FORMAT = source.FORMAT
 def transport(backend, spark):
     transport = backend.transport()
     transport.install("orders", "billing")
-    source.register(spark, transport)
+    source.register_sql_queue(spark, transport)
     return transport
 
 
@@ -80,7 +80,7 @@ def test_a_claim_is_read_by_tasks_and_completed_by_the_end_of_the_job(backend, t
 def test_a_large_claim_is_cut_by_row_versions(postgresql, spark):
     transport = postgresql.transport()
     transport.install("orders")
-    source.register(spark, transport)
+    source.register_sql_queue(spark, transport)
     fill(transport, 25_000)
     claim = transport.claim("orders", "me", 30_000)
     found = (
@@ -219,7 +219,7 @@ def test_a_job_whose_claim_was_lost_fails_and_sends_nothing(transport, spark):
 def test_the_password_is_in_no_plan(postgresql, spark, capsys):
     transport = postgresql.transport()
     transport.install("orders")
-    source.register(spark, transport)
+    source.register_sql_queue(spark, transport)
     fill(transport, 1)
     claim = transport.claim("orders", "me", 1)
     password = transport.database.url.password
@@ -319,7 +319,7 @@ def test_a_batch_whose_end_spark_forgot_is_not_sent_again(backend, transport, sp
     fill(transport, 10)
     finish(write(doubled(source.messages_of(stream(spark, batch_messages=4))), tmp_path / "checkpoint"))
     forget_the_end_of_the_last_batch(tmp_path / "checkpoint")
-    source.register(spark, transport)
+    source.register_sql_queue(spark, transport)
     fill(transport, 3, 10)
     finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
     assert bodies(transport) == [2 * number for number in range(13)]
@@ -349,7 +349,7 @@ def fail_at_a_batch(transport, spark, folder, *, same_spark=False):
     assert (held.messages, held.owner.startswith("stream doubling ")) == (6, True)
     if not same_spark:
         # Another start of the stream, as in another process, has a name of its own.
-        source.register(spark, transport)
+        source.register_sql_queue(spark, transport)
     return held.held
 
 
