@@ -30,5 +30,5 @@ class SqlQueue(DataSource):
 
 
 # A class that is no attribute of its module is pickled whole. So all processes of one Spark have the same `instance`,
-# by which a stream is told from its start in another Spark.
+# which distinguishes a stream from its start in another Spark.
 DefaultSource = type("SqlQueueOfThisSpark", (SqlQueue,), {"instance": uuid.uuid4().hex[:8]})

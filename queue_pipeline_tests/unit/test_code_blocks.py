@@ -41,7 +41,7 @@ def programs(block: Block) -> set[str]:
 
 
 def wrong_with(block: Block) -> Iterator[str]:
-    """Why nobody can say that a block of commands works."""
+    """What is missing for a claim that a block of commands works."""
     if block.mark in RUN:
         return
     if block.mark == "not run":

@@ -27,7 +27,7 @@ class Ports:
 
 
 def take(port: int, what: str, option: str = "another port") -> int:
-    """The port if nobody listens there, or any free one for 0; `option` chooses another."""
+    """The port if it is free, or any free one for 0; `option` chooses another."""
     found = _free(port)
     if found is None:
         holder = port_holder(port)

@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "label"),
     [
         ("send orders --body {} --count 3000", "sending"),
         ("send orders --jsonl lines.jsonl", "checking"),
@@ -32,11 +32,11 @@ def folder(tmp_path: Path) -> Path:
         ("move-due orders", "moving"),
     ],
 )
-def test_a_terminal_sees_how_far_a_command_is(folder: Path, words: str, told: str) -> None:
+def test_a_terminal_sees_how_far_a_command_is(folder: Path, words: str, label: str) -> None:
     (folder / "lines.jsonl").write_text('{"body": "x"}\n' * 3)
     ran, shown = on_terminal(folder, words)
     assert ran == 0
-    assert told in shown
+    assert label in shown
     assert "\x1b[?25h" in shown, "the cursor is shown again"
 
 
@@ -53,14 +53,14 @@ def on_terminal(folder: Path, words: str) -> tuple[int, str]:
     controlling, terminal = pty.openpty()
     ran = start(folder, *words.split(), stderr=terminal, env=environment(TERM="xterm-256color"))
     os.close(terminal)
-    told = b""
+    written = b""
     with open(controlling, "rb", buffering=0) as screen:
         try:
             while part := screen.read(65_536):
-                told += part
+                written += part
         except OSError:
             pass  # the other end is closed
-    return ran.returncode, told.decode()
+    return ran.returncode, written.decode()
 
 
 def test_live_figures_fit_a_narrow_terminal_and_ctrl_c_leaves_it_as_it_was(folder: Path) -> None:

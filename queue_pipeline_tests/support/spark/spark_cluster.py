@@ -29,8 +29,8 @@ from tools.processes import Processes, tail
 
 PARTITIONS = 4
 PATIENCE_SECONDS = 120.0
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For JVMs that live for seconds."""
+QUICK = "-XX:+UseSerialGC"
+"""For JVMs that live for seconds; conftest.py chooses the compiler."""
 PROPERTY, VALUE = "spark.sql.shuffle.partitions", "3"
 JAVA_VARIABLE = "JAVA_TOOL_OPTIONS"
 

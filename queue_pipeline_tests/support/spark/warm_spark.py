@@ -42,7 +42,7 @@ def _stop(settings: dict[str, str]) -> None:
 
 @contextmanager
 def private_spark(folder: Path) -> Iterator[dict[str, str]]:
-    """The environment of a server that nobody else uses, started and stopped here.
+    """The environment of a server of these tests alone, started and stopped by this function.
 
     Processes that tests start inherit the variables and share the server. None of them may start it: its workers have
     the modules and the folder of the process that did.
@@ -58,10 +58,10 @@ def private_spark(folder: Path) -> Iterator[dict[str, str]]:
     os.environ.update(settings)
     try:
         start = [str(Path(sys.executable).with_name("queue-pipeline")), "spark", "start"]
-        subprocess.run(start, check=True, capture_output=True, cwd=ROOT)
+        subprocess.run(start, check=True, cwd=ROOT)
         yield settings
     finally:
-        _say_goodbye()
+        _end_session()
         _stop(settings)
         for name, value in before.items():
             if value is None:
@@ -70,8 +70,8 @@ def private_spark(folder: Path) -> Iterator[dict[str, str]]:
                 os.environ[name] = value
 
 
-def _say_goodbye() -> None:
-    """End this process's session before its server: a client says goodbye at exit, for minutes if nobody answers."""
+def _end_session() -> None:
+    """End this process's session before its server: at exit a client without a server waits for minutes."""
     session = RemoteSession._get_default_session()
     if session is not None and find() is not None:
         session.stop()

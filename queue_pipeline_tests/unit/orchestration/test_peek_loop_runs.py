@@ -165,5 +165,5 @@ def test_a_pipeline_whose_attempts_fail_gets_one_batch_at_a_time(failed, at_work
     world = World(waiting={"orders": 100_000}, capped=True, working={"orders": Runs(at_work, failed_attempts=failed)})
     outcome = world.tick(pipeline(max_concurrency=4, recoverability=policy))
     assert [start.slots for start in outcome.starts] == slots
-    told = "one batch at a time, because the last 3 attempts failed" in outcome.said[0]
-    assert told is (failed == 3)
+    is_said = "one batch at a time, because the last 3 attempts failed" in outcome.said[0]
+    assert is_said is (failed == 3)

@@ -152,7 +152,7 @@ def test_every_kind_of_fault_has_an_error_of_ours():
     kinds = {fault: type(translate(fault, Exception("x"), queue="q", where="w")) for fault in Fault}
     assert len(kinds) == len(Fault)
     assert all(issubclass(kind, Exception) for kind in kinds.values())
-    # Trying again is right for these alone; whoever retries looks for the type.
+    # Only these are worth another try; code that retries checks the type.
     assert {fault for fault, kind in kinds.items() if kind in (TransientDatabaseError, LayoutChangedError)} == {
         Fault.VICTIM,
         Fault.LAYOUT,
