@@ -20,7 +20,7 @@ from tools.example.orders import random_seed
 from tools.example.samples import samples
 from tools.postgres_cluster import PostgresCluster
 
-ORDERS = int(os.environ.get("QUEUE_PIPELINE_TEST_ORDERS", "60000"))
+ORDERS = int(os.environ.get("QUEUE_PIPELINE_TEST_ORDERS", "30000"))
 """As many as fit into a quick suite; it has been run with 200,000, and takes three minutes longer then."""
 MESSAGES = 25_000
 SPECULATION = (

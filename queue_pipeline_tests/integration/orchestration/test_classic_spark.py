@@ -15,7 +15,7 @@ from tools.example.orders import good_orders, order_body, order_message
 COMMAND = [str(Path(sys.executable).with_name("dagster")), "job", "execute", "-m", "queue_pipeline.definitions"]
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 def test_a_classic_session_processes_the_same_orders(sqlite, tmp_path):
     transport = sqlite.transport()
     shop.install(transport)

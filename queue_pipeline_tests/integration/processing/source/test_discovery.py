@@ -48,8 +48,8 @@ def run_program(text, environment, folder):
     return ran.stdout
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("way", [pytest.param("classic", marks=pytest.mark.slow), "connect"])
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["classic", "connect"])
 def test_what_the_page_shows_runs_without_registering_anything(tmp_path, monkeypatch, way):
     here, elsewhere = (f"sqlite:///{tmp_path}/{name}.db" for name in ("here", "elsewhere"))
     with QueueTransport(here) as transport, QueueTransport(elsewhere) as other:
