@@ -12,6 +12,8 @@ import pytest
 
 from queue_pipeline_tests.support.command_line import environment, program, start
 
+pytestmark = pytest.mark.heavy
+
 
 def waiting(folder: Path) -> int:
     peeked = start(folder, "peek", "orders", "--max-records-to-peek", 100_000, "--json")

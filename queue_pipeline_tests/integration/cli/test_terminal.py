@@ -11,6 +11,8 @@ import pytest
 from queue_pipeline_tests.support.command_line import environment, program, start
 from queue_pipeline_tests.support.terminal import Terminal, plain
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -13,6 +13,8 @@ import pytest
 
 from queue_pipeline_tests.support.command_line import environment, program, start
 
+pytestmark = pytest.mark.heavy
+
 
 @contextmanager
 def watching(folder: Path, *arguments: str, name: str = "move-due") -> Iterator[subprocess.Popen[str]]:
