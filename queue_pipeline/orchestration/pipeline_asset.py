@@ -18,7 +18,7 @@ from queue_pipeline.orchestration.run_process import end_soon
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.failures.proof import proof_of
+from queue_pipeline.processing.failures.judge import proof_of
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import FAILS_FOR_ALL, PipelineRun, RunEnd

@@ -26,7 +26,6 @@ from queue_pipeline.processing.errors import (
 from queue_pipeline.processing.failures.decision import Step, after_failure
 from queue_pipeline.processing.failures.environment import Environment
 from queue_pipeline.processing.failures.judge import LONGEST_CAUSE, Judge, Judgement
-from queue_pipeline.processing.failures.proof import Proof
 from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.failures.spark_deaths import SparkDeaths
 from queue_pipeline.processing.failures.verdict import Verdict
@@ -71,8 +70,7 @@ class Recovery:
         """What it tries batches with."""
         address = transport.resolve(pipeline.input_queue).canonical
         self.limit = RateLimit(self._policy, transport.failures, address)
-        known = Proof(transport.failures, address, proof)
-        self.judge = Judge(self._policy.alike_failures, self.processor.probe, known, lambda: self.limit.failures)
+        self.judge = Judge(self._policy, self.processor.probe, self.limit, transport.failures, proof)
         """Who is to blame for failures."""
         self.environment = Environment(pipeline, transport)
         self._deaths = SparkDeaths(transport.claims, transformer.answers, self.limit, spark)
