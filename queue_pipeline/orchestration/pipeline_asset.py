@@ -143,7 +143,6 @@ def _process_op(
 
         def on_interrupt() -> None:
             end_soon()
-            recovery.stop()
             # Beside: a Spark that hangs does not answer, and what this run holds is to be released all the same.
             for interrupt in (spark.interrupt, sessions.interrupt):
                 threading.Thread(target=interrupt, daemon=True).start()
@@ -167,11 +166,8 @@ def _process_op(
                 pipeline,
                 database,
                 owner(context.run_id),
-                recovery.attempt,
+                recovery,
                 slots=_slots(context, pipeline),
-                hung=recovery.hung,
-                judge=recovery.judge,
-                limit=recovery.limit,
                 on_attempt=on_attempt,
                 on_interrupt=on_interrupt,
                 code_change=code_change,
