@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.header_texts import header_texts
 from queue_pipeline.processing.results.result_ids import number_results, result_ids
 from queue_pipeline.processing.results.sorting import in_order
@@ -47,6 +48,21 @@ class Sending:
     def reply_to_for(self, queue: str) -> str | None:
         """Where receivers answer to: None for those of the other system, who could not read the address."""
         return self.reply_to if layout_of(queue) == layout_of(self.reply_to) else None
+
+
+def sending_of(pipeline: QueuePipeline, canonical: Callable[[str], str], events: Mapping[str, Publication]) -> Sending:
+    """What all results of a batch that begins now have in common; `canonical` is the address that peers know."""
+    outputs = pipeline.output_queues
+    return Sending(
+        pipeline=pipeline.name,
+        endpoint=pipeline.endpoint_name,
+        reply_to=canonical(pipeline.reply_to or pipeline.input_queue),
+        canonical={output.queue: canonical(output.queue) for output in outputs},
+        message_types={output.queue: output.message_type for output in outputs if output.message_type},
+        content_types={output.queue: output.content_type for output in outputs},
+        times_to_live={output.queue: output.time_to_live for output in outputs if output.time_to_live},
+        events=events,
+    )
 
 
 def envelopes(sends: Sequence[Table], sending: Sending) -> list[MessageColumns]:

@@ -12,7 +12,6 @@ from functools import cached_property, partial
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
-from queue_pipeline.processing.batch.sending import Retry, never
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import delayed_retry
@@ -30,6 +29,7 @@ from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.failures.spark_deaths import SparkDeaths
 from queue_pipeline.processing.failures.verdict import Verdict
 from queue_pipeline.processing.results.exceptions import describe, error_types, in_a_line
+from queue_pipeline.processing.results.failed_copies import Retry, never
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport.claims.claim import Claim
