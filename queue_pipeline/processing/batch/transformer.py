@@ -68,7 +68,7 @@ class Transformer(Protocol):
         """The error that it raises without messages; None when it works."""
 
     def answers(self) -> bool:
-        """Whether Spark, or whatever it computes with, is there."""
+        """Whether Spark answers."""
 
 
 class SparkTransformer:

@@ -30,7 +30,7 @@ class SparkDeaths:
     """
 
     def __init__(self, claims: Claims, answers: Callable[[], bool], limit: RateLimit, spark: RunSpark | None) -> None:
-        """`answers`: whether Spark is there. Without a `spark`, it cannot be started anew in this process."""
+        """`answers`: whether Spark answers. Without a `spark`, this process cannot start a new one."""
         self._claims = claims
         self._answers = answers
         self._limit = limit

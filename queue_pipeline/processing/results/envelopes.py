@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from queue_pipeline.processing.arrow import Array, Table
+from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.results.header_texts import header_texts
@@ -125,9 +125,10 @@ def _envelopes(rows: Table, queue: str, sending: Sending) -> list[MessageColumns
 
 
 def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
-    ids, ordinals, bodies, versions = (rows[name].combine_chunks() for name in ("id", "ordinal", "body", "row_version"))
+    ids, ordinals, bodies = (rows[name].combine_chunks() for name in ("id", "ordinal", "body"))
+    versions = rows["row_version"].to_numpy()
     # Where each message has one result, ids need no ordinal.
-    alone = is_rising(versions)
+    alone = bool((versions[1:] > versions[:-1]).all())
     numbers = pc.fill_null(ordinals, 0).to_pylist() if alone else number_results(ids, ordinals, bodies)
     return result_ids(ids.to_pylist(), sending.pipeline, queue, numbers)
 
@@ -225,11 +226,3 @@ def _with_own(text: str, own: Sequence[tuple[str, str | None]] | None) -> str:
         name: value for name, value in own or () if value is not None and not name.startswith(wire.RESERVED_PREFIXES)
     }
     return text[:-1] + "," + wire.encode(added)[1:] if added else text
-
-
-def is_rising(versions: Array) -> bool:
-    """Whether each number is there, and greater than the one before."""
-    if versions.null_count:
-        return False
-    numbers = versions.to_numpy()
-    return bool((numbers[1:] > numbers[:-1]).all())

@@ -1,4 +1,4 @@
-"""A run takes batch after batch until its queue is empty, lingers for more, and ends."""
+"""A run: takes batch after batch until its queue is empty, lingers for more, and ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunEnd:
 
 
 class PipelineRun:
-    """Takes and processes batches of one pipeline under one owner. What is next, `next_step` says."""
+    """Takes and processes batches of one pipeline under one owner; `next_step` decides what is next."""
 
     def __init__(
         self,

@@ -129,7 +129,7 @@ class Recovery:
         return Attempted((), (claim,), failure, step)
 
     def _handle_abandoned(self, claim: Claim) -> Attempted | None:
-        """What is due for a batch that failed in other processes, before it is tried here; None: try it."""
+        """Decide about a batch that failed in other processes; None: it is tried here."""
         # A death is counted on an isolated batch only; on any other, the failure was the message's own.
         step = after_failure(self._policy, claim.messages, claim.failures, kills=claim.isolated)
         if step is Step.RETRY:
@@ -144,7 +144,7 @@ class Recovery:
         return self._decide(claim, abandoned, None)
 
     def recover(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
-        """Handle a batch that failed; what executors read is not at hand here."""
+        """Handle a batch that failed. `batch` is None if reading failed, and lacks messages that executors read."""
         try:
             if (death := self._deaths.death(claim, error)) is not None:
                 if not claim.isolated:

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-# Without these three no batch reaches Spark: a PySpark that lacks them fails at import.
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
-from pyspark.sql.types import DataType, StructType
+# Without these two no batch reaches Spark: a PySpark that lacks them fails at import.
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table, usual_types
@@ -36,11 +36,6 @@ from queue_pipeline.processing.spark.internals.parts import (
 def spark_schema(schema: pa.Schema) -> StructType:
     """The same columns in Spark; a time without a zone stays without one."""
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-
-
-def spark_type(kind: Any) -> DataType:
-    """The type of an Arrow column in Spark."""
-    return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

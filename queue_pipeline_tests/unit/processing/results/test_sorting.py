@@ -333,10 +333,6 @@ def test_results_in_several_chunks_are_put_in_order():
     assert in_order(rows).to_pydict() == {ROW_VERSION: [1, 5, 5, 6], "at": [0, 0, 1, 1]}
 
 
-def test_results_of_no_known_message_come_first():
-    assert in_order(versions(2, None, 1, None))["at"].to_pylist() == [1, 3, 2, 0]
-
-
 def test_many_results_of_few_messages_keep_their_order_within_each():
     rows = in_order(versions(*(number % 3 for number in range(1_000))))
     pairs = list(zip(rows[ROW_VERSION].to_pylist(), rows["at"].to_pylist(), strict=True))
