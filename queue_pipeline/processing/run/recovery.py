@@ -72,13 +72,13 @@ class Recovery:
         self.limit = RateLimit(self._policy, transport.failures, address)
         self.judge = Judge(self._policy, self.processor.probe, self.limit, transport.failures, proof)
         """Who is to blame for failures."""
-        self.environment = Environment(pipeline, transport)
+        self._environment = Environment(pipeline, transport)
         self._deaths = SparkDeaths(transport.claims, transformer.answers, self.limit, spark)
         self._has_reason = threading.Event()
 
     def stop(self) -> None:
         """From now on an error means that the run was terminated, and counts as no failure."""
-        self.environment.stop()
+        self._environment.stop()
 
     def attempt(self, claim: Claim) -> Attempted:
         """Try a batch. What it raises is caused by no message: the claim is still held, and is to be released."""
@@ -110,7 +110,7 @@ class Recovery:
         except ClaimLostError:
             raise
         except Exception as error:
-            if self.environment.causes(error):
+            if self._environment.causes(error):
                 raise
             return self.recover(claim, error, batch)
         self.limit.succeeded()
@@ -200,7 +200,7 @@ class Recovery:
             is_here = batch is not None and batch.is_whole
             messages = replace(batch, claim=claim) if batch and is_here else self.processor.local.read(claim)
         except Exception as unread:
-            if self.environment.causes(unread) or isinstance(unread, ClaimLostError):
+            if self._environment.causes(unread) or isinstance(unread, ClaimLostError):
                 raise
             return Attempted([self.processor.give_up_unread(claim, describe(unread))], (), failure, step)
         if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
@@ -237,7 +237,7 @@ class Recovery:
         try:
             batch = self.processor.local.read(claim)
         except Exception as error:
-            if self.environment.causes(error) or isinstance(error, ClaimLostError):
+            if self._environment.causes(error) or isinstance(error, ClaimLostError):
                 raise
             return self.recover(claim, error, None)
         self.processor.take(batch)
@@ -248,7 +248,7 @@ class Recovery:
         try:
             report = self.processor.process(batch)
         except Exception as error:
-            if self.environment.is_stopped:
+            if self._environment.is_stopped:
                 raise
             return self._taken_failed(batch, error)
         self.limit.succeeded()
@@ -258,7 +258,7 @@ class Recovery:
     def _taken_failed(self, batch: ClaimedBatch, error: Exception) -> Attempted:
         failure = describe(error)
         self.limit.failed(self._transport.failures.add(batch.claim.queue, in_a_line(failure)))
-        for_all = self.environment.causes(error) or self.judge.together(error).verdict is Verdict.ENVIRONMENT
+        for_all = self._environment.causes(error) or self.judge.together(error).verdict is Verdict.ENVIRONMENT
         if for_all or batch.messages.num_rows <= 1:
             given_up = self.processor.give_up(batch, failure)
             return Attempted([given_up], (), failure, Step.GIVE_UP, error if for_all else None)
@@ -269,7 +269,7 @@ class Recovery:
 
     def _keep_reason(self, error: Exception) -> None:
         """Keep why a run ends, for the sensor, the checks and the command line; unless it was terminated."""
-        if self.environment.is_stopped or self._has_reason.is_set() or isinstance(error, DatabaseUnavailableError):
+        if self._environment.is_stopped or self._has_reason.is_set() or isinstance(error, DatabaseUnavailableError):
             return
         # Once: other batches in work end for the same reason.
         self._has_reason.set()
