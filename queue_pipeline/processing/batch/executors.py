@@ -137,8 +137,7 @@ class Executors:
             if not is_narrow(physical_plan(outcomes)):
                 # What belongs to one message must come to one task: numbers of results, and failures of half of it.
                 outcomes = outcomes.repartition(_tasks(claim), F.col(f"{ORIGIN}.row_version"))
-            outputs = [output.queue for output in self._pipeline.output_queues]
-            staged = self._write(claim, outcomes, partial(outcome_messages, sending=sending, outputs=outputs))
+            staged = self._write(claim, outcomes, partial(outcome_messages, sending=sending))
         reports = self._reports(claim, job, parts)
         check_rows(self._pipeline.name, staged, [part for report in reports for part in report.rows])
         return staged, reports

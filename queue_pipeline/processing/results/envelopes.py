@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 from queue_pipeline.processing.results.header_texts import header_texts
 from queue_pipeline.processing.results.result_ids import number_results, result_ids
 from queue_pipeline.processing.results.sorting import in_order
@@ -20,6 +20,8 @@ from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.publish import INTENT
+
+_UNDECLARED = Output(queue="any")
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,19 @@ class Sending:
     endpoint: str
     reply_to: str
     canonical: Mapping[str, str]
-    message_types: Mapping[str, str] = field(default_factory=dict)
-    content_types: Mapping[str, str] = field(default_factory=dict)
-    times_to_live: Mapping[str, float] = field(default_factory=dict)
+    outputs: Mapping[str, Output] | None = None
+    """The queues that a pipeline declares; None for results of a program, which may go to any queue."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     events: Mapping[str, Publication] = field(default_factory=dict)
+
+    @property
+    def typed(self) -> set[str]:
+        """The queues with a declared message type."""
+        return {queue for queue, output in (self.outputs or {}).items() if output.message_type}
+
+    def output(self, queue: str) -> Output:
+        """What the messages for a queue have in common, also for one that is not declared, such as that of a reply."""
+        return (self.outputs or {}).get(queue, _UNDECLARED)
 
     def reply_to_for(self, queue: str) -> str | None:
         """Where receivers answer to: None for those of the other system, who could not read the address."""
@@ -58,9 +68,7 @@ def sending_of(pipeline: QueuePipeline, canonical: Callable[[str], str], events:
         endpoint=pipeline.endpoint_name,
         reply_to=canonical(pipeline.reply_to or pipeline.input_queue),
         canonical={output.queue: canonical(output.queue) for output in outputs},
-        message_types={output.queue: output.message_type for output in outputs if output.message_type},
-        content_types={output.queue: output.content_type for output in outputs},
-        times_to_live={output.queue: output.time_to_live for output in outputs if output.time_to_live},
+        outputs={output.queue: output for output in outputs},
         events=events,
     )
 
@@ -91,12 +99,8 @@ def _split(rows: Table, column: str, into: dict[str, list[Table]]) -> None:
 def _publications(rows: Table, event: str, sending: Sending) -> list[MessageColumns]:
     """Events as messages: the same ids, headers and bodies for each subscriber, except for the reply-to address."""
     publication = sending.events[event]
-    declared = replace(
-        sending,
-        message_types={event: publication.message_types},
-        content_types={event: publication.content_type},
-        times_to_live={},
-    )
+    output = Output(queue=event, message_type=publication.message_types, content_type=publication.content_type)
+    declared = replace(sending, outputs={event: output})
     rows = rows.combine_chunks()
     ids, made = _result_ids(rows, event, sending), dict[str | None, MessageColumns]()
     for reply_to in map(sending.reply_to_for, publication.subscribers):
@@ -150,7 +154,7 @@ def _messages(
             **_lifetime(milliseconds, queue, delayed, sending),
             **_control(control, columns),
             **_saga(columns),
-            wire.CONTENT_TYPE: _unless(control, sending.content_types.get(queue, "application/json")),
+            wire.CONTENT_TYPE: _unless(control, sending.output(queue).content_type),
             wire.TIME_SENT: wire.format_timestamp(sending.now),
             wire.ORIGINATING_ENDPOINT: sending.endpoint,
             wire.ORIGINATING_MACHINE: wire.machine_name(),
@@ -169,7 +173,7 @@ def _milliseconds(columns: Mapping[str, Any], queue: str, delayed: bool, sending
     """The delay of delayed messages, else the time to live of the row or of its queue."""
     if delayed:
         return list(columns["delay"].to_pylist())
-    declared = sending.times_to_live.get(queue)
+    declared = sending.output(queue).time_to_live
     otherwise = NEVER_EXPIRES if declared is None else round(declared * 1000)
     return list(pc.fill_null(columns["time_to_live"], otherwise).to_pylist())
 
@@ -181,7 +185,7 @@ def _intent(columns: Mapping[str, Any]) -> Any:
 
 
 def _message_types(columns: Mapping[str, Any], queue: str, sending: Sending) -> Any:
-    declared, own = sending.message_types.get(queue), columns["message_type"]
+    declared, own = sending.output(queue).message_type, columns["message_type"]
     if own.null_count == len(own):
         return declared
     return own if declared is None else pc.fill_null(own, declared)
