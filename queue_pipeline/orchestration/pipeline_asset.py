@@ -18,7 +18,7 @@ from queue_pipeline.orchestration.run_process import end_soon
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.failures.proof import proof_of
+from queue_pipeline.processing.failures.judge import proof_of
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import FAILS_FOR_ALL, PipelineRun, RunEnd
@@ -143,7 +143,6 @@ def _process_op(
 
         def on_interrupt() -> None:
             end_soon()
-            recovery.stop()
             # Beside: a Spark that hangs does not answer, and what this run holds is to be released all the same.
             for interrupt in (spark.interrupt, sessions.interrupt):
                 threading.Thread(target=interrupt, daemon=True).start()
@@ -167,11 +166,8 @@ def _process_op(
                 pipeline,
                 database,
                 owner(context.run_id),
-                recovery.attempt,
+                recovery,
                 slots=_slots(context, pipeline),
-                hung=recovery.hung,
-                judge=recovery.judge,
-                limit=recovery.limit,
                 on_attempt=on_attempt,
                 on_interrupt=on_interrupt,
                 code_change=code_change,

@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch, prepare
 from queue_pipeline.processing.batch.report import HEADERS_UNREADABLE
-from queue_pipeline.processing.batch.sending import sending_of
 from queue_pipeline.processing.batch.transformer import SparkTransformer, Transformed
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.results.envelopes import Publication
+from queue_pipeline.processing.results.envelopes import Publication, sending_of
 from queue_pipeline.processing.results.sorting import refused_among
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.session import start_session

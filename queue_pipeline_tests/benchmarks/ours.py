@@ -43,10 +43,8 @@ def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResour
         pipeline,
         transport,
         OWNER,
-        recovery.attempt,
-        judge=recovery.judge,
+        recovery,
         slots=pipeline.slots,
-        limit=recovery.limit,
         on_attempt=figures.add,
     ).run()
     if ended.failure is not None:

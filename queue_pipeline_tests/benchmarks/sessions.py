@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from queue_pipeline.defs.orders import orders
 from queue_pipeline.processing.batch.transformer import SparkTransformer
-from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.results.envelopes import sending_of
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline_tests.benchmarks.plan import Plan
 from queue_pipeline_tests.benchmarks.report import Report
@@ -36,7 +36,7 @@ def run(plan: Plan, report: Report, bench: Workbench) -> None:
     spark = bench.spark.spark_session
     ways = {"own": AttemptSessions(lambda: spark), "shared": SharedSession(lambda: spark)}
     transformers = {name: SparkTransformer(orders, sessions) for name, sessions in ways.items()}
-    sending = Sending("orders", "orders", "orders", {output.queue: output.queue for output in orders.output_queues})
+    sending = sending_of(orders, str, {})
     one, took = good_orders(1), {name: list[float]() for name in ways}
     for _ in range(WARM_UPS + BATCHES):
         for name, transformer in transformers.items():

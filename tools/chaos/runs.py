@@ -84,10 +84,8 @@ class Runner:
             pipeline,
             desk.transport,
             desk.owner,
-            recovery.attempt,
-            judge=recovery.judge,
+            recovery,
             slots=pipeline.slots,
-            limit=recovery.limit,
             on_attempt=count,
         )
         drained = drain.run()

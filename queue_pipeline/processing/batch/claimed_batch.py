@@ -16,7 +16,7 @@ from queue_pipeline.processing.arrow import Array, Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD
 from queue_pipeline.processing.body.parse import BodyParser
-from queue_pipeline.transport.claims.claim import Claim, RowsRead, ranges
+from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_reader import ClaimReader, Part
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages import headers as wire
@@ -81,15 +81,6 @@ class ClaimedBatch:
         """Which messages of its claim these are."""
         unreadable = (row.row_version for row in self.unreadable)
         return RowsRead.of([*self.messages["row_version"].to_pylist(), *unreadable])
-
-    @property
-    def came_back(self) -> list[tuple[int, int]]:
-        """Messages that failed before and came back after a delay, as ranges of row versions."""
-        marked = pc.match_substring(self.messages["headers"], wire.quote(wire.RETRIES))
-        if not pc.any(marked).as_py():
-            return []
-        versions = self.messages["row_version"]
-        return ranges(versions.filter(marked).to_pylist(), versions.to_pylist())
 
     def halves(self) -> tuple[ClaimedBatch, ClaimedBatch]:
         """The same messages in two batches; what cannot be read stays with the first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -36,7 +37,6 @@ from queue_pipeline.processing.source.reader import PART_BYTES, PART_MESSAGES, c
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.errors import own_errors
 from queue_pipeline.processing.spark.internals.calls import collected, physical_plan, spark_schema
-from queue_pipeline.processing.spark.plan_partitioning import is_narrow
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_reader import Part
@@ -45,6 +45,25 @@ from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 
+_NARROW = frozenset(
+    {
+        "ArrowEvalPython",
+        "BatchEvalPython",
+        "BatchScan",
+        "CollectMetrics",
+        "ColumnarToRow",
+        "Filter",
+        "Generate",
+        "MapInArrow",
+        "MapInPandas",
+        "Project",
+        "PythonMapInArrow",
+        "Range",
+        "RowToColumnar",
+    }
+)
+"""Operators of Spark that work on one partition at a time and leave rows in theirs."""
+_OPERATOR = re.compile(r"^[\s:+\-|]*(?:\*\(\d+\)\s*)?([A-Za-z]+)")
 _CONFIRMED = ("row_version", "headers", "body", "message_id")
 
 
@@ -118,8 +137,7 @@ class Executors:
             if not is_narrow(physical_plan(outcomes)):
                 # What belongs to one message must come to one task: numbers of results, and failures of half of it.
                 outcomes = outcomes.repartition(_tasks(claim), F.col(f"{ORIGIN}.row_version"))
-            outputs = [output.queue for output in self._pipeline.output_queues]
-            staged = self._write(claim, outcomes, partial(outcome_messages, sending=sending, outputs=outputs))
+            staged = self._write(claim, outcomes, partial(outcome_messages, sending=sending))
         reports = self._reports(claim, job, parts)
         check_rows(self._pipeline.name, staged, [part for report in reports for part in report.rows])
         return staged, reports
@@ -159,6 +177,13 @@ class Executors:
             reading = Reading(executor_settings(transport), claim, parts, spark_schema(schema))
             messages = partial(_confirmed, confirming=confirming, failed=failed)
             return [], self._write(claim, _claimed(spark, reading), messages).groups
+
+
+def is_narrow(plan: str) -> bool:
+    """Whether all operators of a plan are known to be narrow; one that is not known is not."""
+    lines = [line for line in plan.splitlines() if line.strip() and not line.startswith("==")]
+    found = [_OPERATOR.match(line) for line in lines]
+    return bool(found) and all(one is not None and one[1] in _NARROW for one in found)
 
 
 def _confirmed(rows: Table, confirming: Confirming, failed: Sequence[int]) -> tuple[list[MessageColumns], TaskReport]:

@@ -14,7 +14,8 @@ from queue_pipeline.processing.results.confirmations import confirmations
 from queue_pipeline.processing.results.envelopes import Sending
 from queue_pipeline.processing.results.sorting import refused_among
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.claim import Claim, ranges
+from queue_pipeline.transport.messages import headers as wire
 
 
 class LocalBackend:
@@ -31,9 +32,11 @@ class LocalBackend:
 
     def came_back(self, batch: ClaimedBatch) -> list[tuple[int, int]]:
         """Messages that failed before and came back after a delay, as ranges of row versions; none if all did."""
-        ranges, rows = batch.came_back, batch.messages["row_version"]
-        are_all = len(rows) > 0 and ranges == [(rows[0].as_py(), rows[-1].as_py())]
-        return [] if are_all else ranges
+        marked = pc.match_substring(batch.messages["headers"], wire.quote(wire.RETRIES))
+        if not pc.any(marked).as_py() or pc.all(marked).as_py():
+            return []
+        versions = batch.messages["row_version"]
+        return ranges(versions.filter(marked).to_pylist(), versions.to_pylist())
 
     def process(self, batch: ClaimedBatch, sending: Sending) -> Processed:
         """Transform a batch; its results stay in this process."""

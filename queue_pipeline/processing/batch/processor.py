@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.batch.backend import Backend, Processed, route
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch, Unreadable
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.local import LocalBackend
 from queue_pipeline.processing.batch.report import BatchReport, Clock, report_of
-from queue_pipeline.processing.batch.sending import BatchContext, Retry, never
 from queue_pipeline.processing.batch.sent_times import SentTimes
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.results.failed_copies import FailedCopies, same_reason, with_place
+from queue_pipeline.processing.results.envelopes import Publication, Sending, sending_of
+from queue_pipeline.processing.results.failed_copies import (
+    Consumer,
+    FailedCopies,
+    Retry,
+    failed_copies,
+    failed_in_place,
+    never,
+    same_reason,
+    with_place,
+)
+from queue_pipeline.processing.results.table_rows import write_tables
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS, layout_of
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.failed.error_message import Failure
+from queue_pipeline.transport.failed.stack_frames import frame_of
 from queue_pipeline.transport.messages.message import TransactionMode
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.transport import QueueTransport
@@ -43,13 +58,13 @@ class BatchProcessor:
         self._pipeline = pipeline
         self._mode = pipeline.transaction_mode
         self._transport = transport
-        self._context = BatchContext(pipeline, transport)
+        self._place = frame_of(pipeline.transform)
         self._transformer = transformer
         self._executors = executors
         self.local = LocalBackend(pipeline, transport, transformer)
         """The backend that reads claims whole."""
 
-    @functools.cached_property
+    @cached_property
     def backend(self) -> Backend:
         """The backend of the run, chosen at the first batch: an empty queue starts no Spark to ask for its master."""
         if self._executors is None:
@@ -64,11 +79,12 @@ class BatchProcessor:
 
     def process(self, batch: ClaimedBatch) -> BatchReport:
         """Compute a batch and write everything that comes of it."""
-        sending, clock = self._context.sending(), Clock()
-        with self._context.subscribers_named(sending):
+        sending, clock = self._sending(), Clock()
+        with self._subscribers_named(sending):
             processed = self.backend.process(batch, sending)
             computed = clock.lap()
-            copies = self._context.copies(processed.failed, with_place(processed.failures, self._context.place))
+            # A message that the transform refused failed there.
+            copies = self._copies(processed.failed, with_place(processed.failures, self._place))
             self._write(processed, copies)
         return report_of(processed, copies, clock, computed)
 
@@ -77,7 +93,7 @@ class BatchProcessor:
         if sample is None:
             return self._transformer.probe()
         try:
-            self._transformer.transform(sample, self._context.sending())
+            self._transformer.transform(sample, self._sending())
         except Exception as error:
             return error
         return None
@@ -89,7 +105,7 @@ class BatchProcessor:
     def give_up(self, batch: ClaimedBatch, failure: Failure, retry: Retry = never) -> BatchReport:
         """End a batch whose messages all failed: each is tried again later, or goes to the error queue."""
         clock = Clock()
-        copies = self._context.copies(batch.messages, same_reason(batch.messages, failure), retry)
+        copies = self._copies(batch.messages, same_reason(batch.messages, failure), retry)
         processed = _nothing_of(batch)
         if self._mode is TransactionMode.UNRELIABLE:
             self._transport.dispatch_columns(copies.ready)
@@ -105,6 +121,37 @@ class BatchProcessor:
         self._complete(processed, ())
         return report_of(processed, NO_COPIES, clock)
 
+    def _sending(self) -> Sending:
+        """What all results of a batch that begins now have in common."""
+        pipeline, resolve = self._pipeline, self._transport.resolve
+        queue = resolve(pipeline.input_queue)
+        layout = self._transport.layouts.of(queue)
+        events = {
+            event.name: Publication(event.enclosed_types, layout.subscribers(queue, event), event.content_type)
+            for event in pipeline.publishes
+        }
+        return sending_of(pipeline, lambda name: resolve(name).canonical, events)
+
+    @contextlib.contextmanager
+    def _subscribers_named(self, sending: Sending) -> Iterator[None]:
+        """Report a subscriber whose queue is missing as a SubscriberError: no message causes that."""
+        topics = [topic for event in self._pipeline.publishes for topic in event.topics]
+        subscribers = {address for publication in sending.events.values() for address in publication.subscribers}
+        own = [address for address in subscribers if layout_of(address) == NSERVICEBUS]
+        with (
+            self._transport.nginn.subscriptions.named(self._pipeline.input_queue, subscribers.difference(own)),
+            self._transport.subscriptions.named(topics, own),
+        ):
+            yield
+
+    def _copies(self, messages: Table, reasons: Mapping[int, Failure], retry: Retry = never) -> FailedCopies:
+        """What is written for messages that failed, each for its own reason."""
+        pipeline, queue = self._pipeline, self._transport.resolve(self._pipeline.input_queue)
+        if self._transport.layouts.of(queue).keeps_failed and self._mode is not TransactionMode.UNRELIABLE:
+            return failed_in_place(messages, reasons, retry)
+        consumer = Consumer(pipeline.endpoint_name, pipeline.input_queue, pipeline.error_queue)
+        return failed_copies(consumer, queue.canonical, messages, reasons, datetime.now(UTC), retry)
+
     def _write(self, processed: Processed, copies: FailedCopies) -> None:
         """Write all that came of a batch. Staged results become visible with the completion in every mode."""
         messages = [*processed.results, *copies.ready, *processed.confirmations]
@@ -113,7 +160,8 @@ class BatchProcessor:
             self._transport.dispatch_columns(messages)
             messages = []
         if self._mode is not TransactionMode.UNRELIABLE:
-            self._complete(processed, messages, copies, self._context.own_tables(processed.tables))
+            tables = partial(write_tables, self._transport, processed.tables) if processed.tables else None
+            self._complete(processed, messages, copies, tables)
 
     def _complete(
         self,

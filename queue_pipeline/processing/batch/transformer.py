@@ -68,7 +68,7 @@ class Transformer(Protocol):
         """The error that it raises without messages; None when it works."""
 
     def answers(self) -> bool:
-        """Whether Spark, or whatever it computes with, is there."""
+        """Whether Spark answers."""
 
 
 class SparkTransformer:
@@ -132,9 +132,8 @@ class SparkTransformer:
             origins = collected(returned.outcomes.select(f"{ORIGIN}.id", f"{ORIGIN}.{ROW_VERSION}"))
             unknown = origins.filter(pc.invert(pc.is_in(origins[ROW_VERSION], messages[ROW_VERSION])))
             raise strangers(self._pipeline.name, f"id {unknown['id'][0].as_py() if unknown.num_rows else 'unknown'}")
-        outcomes = sort_outcomes(related, sending.message_types)
-        outputs = [output.queue for output in self._pipeline.output_queues]
-        check_sends(self._pipeline.name, outputs, sending.events, outcomes.sends)
+        outcomes = sort_outcomes(related, sending.typed)
+        check_sends(self._pipeline.name, sending.outputs, sending.events, outcomes.sends)
         return outcomes
 
 

@@ -57,7 +57,7 @@ SINGLE_VALUES = frozenset(
 """Nodes that validate to one value, decimals aside."""
 
 _WRAPPERS = WRAPPERS | {"function-before": "schema", "function-wrap": "schema"}
-_SINGLE_VALUES: dict[str, pa.DataType] = {
+_TYPES: dict[str, pa.DataType] = {
     "str": pa.string(),
     "int": pa.int64(),
     "float": pa.float64(),
@@ -117,8 +117,8 @@ class _Columns:
         if stated := node.get("metadata", {}).get(ARROW_TYPE):
             return Column(stated)
         kind = node["type"]
-        if kind in _SINGLE_VALUES:
-            return Column(_SINGLE_VALUES[kind])
+        if kind in _TYPES:
+            return Column(_TYPES[kind])
         if kind in _WRAPPERS:
             return self.column(node[_WRAPPERS[kind]], place)
         match kind:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from pydantic import ValidationError
@@ -26,7 +26,6 @@ from queue_pipeline.processing.body.exact_decimals import ExactDecimals, with_lo
 from queue_pipeline.processing.body.plain_models import plain_validator
 from queue_pipeline.processing.body.schema import BodySchema, Declaration, declare
 from queue_pipeline.processing.body.values import Change
-from queue_pipeline.processing.spark.internals.calls import spark_type
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.failed.stack_frames import Frame, frame_of, frames_of, trace_at
 
@@ -66,11 +65,6 @@ class BodyParser:
         if isinstance(self._schema, StructType):
             return _struct_parser, (self._schema.json(),)
         return body_parser, (self._schema,)
-
-    @property
-    def spark_type(self) -> StructType:
-        """The type of the payload in Spark."""
-        return cast("StructType", spark_type(self.payload_type))
 
     def parse(self, bodies: Array) -> ParsedBodies:
         """The payloads of a binary column, and the problems of those that have none."""

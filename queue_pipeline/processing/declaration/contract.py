@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -39,13 +39,8 @@ class Returned:
     """What a transform returned, brought into one form: `origin` and a column per outcome, table rows included."""
 
     outcomes: DataFrame | None
-    count: int = 0
-    """How many outcomes there are; asking the frame would have Spark analyse it once more."""
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of the outcomes."""
-        return [position_name(at) for at in range(self.count)]
+    names: Sequence[str]
+    """The columns of the outcomes; asking the frame would have Spark analyse it once more."""
 
 
 def returned_by(pipeline: QueuePipeline, messages: DataFrame) -> Returned:
@@ -83,7 +78,7 @@ def check_returned(pipeline: QueuePipeline, messages: DataFrame, returned: objec
         rows = _table_outcome(pipeline, table, f"tables[{at}]", position)
         together = rows if together is None else together.unionByName(rows, allowMissingColumns=True)
         position += 1
-    return Returned(together, position)
+    return Returned(together, [position_name(at) for at in range(position)])
 
 
 def _frames(pipeline: QueuePipeline, results: Results) -> list[tuple[DataFrame, str, Outcome]]:

@@ -165,12 +165,10 @@ class QueuePipeline(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> QueuePipeline:
-        names = [output.queue for output in self.output_queues]
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"output_queues: {', '.join(repeated)} is named more than once")
-        events = [event.name for event in self.publishes]
-        if repeated := sorted({name for name in events if events.count(name) > 1}):
-            raise ValueError(f"publishes: {', '.join(repeated)} is named more than once")
+        outputs, events = [output.queue for output in self.output_queues], [event.name for event in self.publishes]
+        for field, names in (("output_queues", outputs), ("publishes", events)):
+            if repeated := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{field}: {', '.join(repeated)} is named more than once")
         if self.audit_queue in (self.input_queue, self.error_queue) or self.error_queue == self.input_queue:
             raise ValueError("input_queue, error_queue and audit_queue must be different queues")
         for name in ("error_queue", "audit_queue"):

@@ -83,24 +83,16 @@ class DelayedRetry:
 
 
 def delayed_retry(
-    policy: Recoverability, headers: Mapping[str, str], now: datetime, *, unrecoverable: bool = False
+    policy: Recoverability, headers: Mapping[str, str], now: datetime, schedule: Sequence[float] | None = None
 ) -> DelayedRetry | None:
-    """The next delayed retry of a message that was given up for now; None when the error queue is next."""
-    performed = _number(headers.get(wire.RETRIES))
-    if unrecoverable or performed >= policy.delayed_retries or _is_stale(headers.get(wire.RETRIES_TIMESTAMP), now):
-        return None
-    number = performed + 1
-    return DelayedRetry(number, timedelta(seconds=policy.delayed_retry_seconds * number))
+    """The next delayed retry of a message that was given up for now; None: it has failed for good.
 
-
-def scheduled_retry(
-    policy: Recoverability, waits: Sequence[float], headers: Mapping[str, str], *, unrecoverable: bool = False
-) -> DelayedRetry | None:
-    """The next retry of a message of an NGinn queue, by that system's schedule unless the policy says otherwise."""
-    if policy.model_fields_set & {"delayed_retries", "delayed_retry_seconds"}:
+    `schedule` has the waits that an NGinn queue is configured with; they hold unless the policy states its own.
+    """
+    performed, waits = _number(headers.get(wire.RETRIES)), schedule
+    if waits is None or policy.model_fields_set & {"delayed_retries", "delayed_retry_seconds"}:
         waits = [policy.delayed_retry_seconds * number for number in range(1, policy.delayed_retries + 1)]
-    performed = _number(headers.get(wire.RETRIES))
-    if unrecoverable or performed >= len(waits):
+    if performed >= len(waits) or (schedule is None and _is_stale(headers.get(wire.RETRIES_TIMESTAMP), now)):
         return None
     return DelayedRetry(performed + 1, timedelta(seconds=waits[performed]))
 

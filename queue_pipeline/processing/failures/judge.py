@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.report import BatchReport
-from queue_pipeline.processing.failures.proof import Proof
+from queue_pipeline.processing.declaration.recoverability import Recoverability
+from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.failures.verdict import Evidence, Probe, Verdict, judge
 from queue_pipeline.processing.results.exceptions import cause_of, describe, in_a_line, reason_of
 from queue_pipeline.transport.claims.claim import Claim
+from queue_pipeline.transport.claims.failure_counts import FailureCounts
+from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.texts import shortened
 
 LONGEST_CAUSE = 300
@@ -21,6 +27,8 @@ SAMPLE_BYTES = 1_048_576
 """A larger message is not kept to probe with."""
 REPEAT_SECONDS = 5.0
 """For how long a failing probe is repeated."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +51,37 @@ class _Suspect:
     """Whether it is about to be judged again."""
 
 
+def proof_of(code: str | None, spark_config: Mapping[str, object]) -> str | None:
+    """The name of a version of the code with a setting of Spark; None if the code is not watched."""
+    if code is None:
+        return None
+    properties = "".join(f"{name}={value}\n" for name, value in sorted(spark_config.items()))
+    setting = hashlib.sha256(f"{version('pyspark')}\n{properties}".encode()).hexdigest()[:12]
+    return f"code {code}, Spark {setting}"
+
+
 class Judge:
     """Says who is to blame for the failures of one run; safe to use from several threads."""
 
     def __init__(
         self,
-        alike_failures: int,
+        policy: Recoverability,
         probe: Callable[[ClaimedBatch | None], Exception | None],
-        proof: Proof,
-        failures_in_a_row: Callable[[], int],
+        limit: RateLimit,
+        counts: FailureCounts,
+        proof: str | None,
     ) -> None:
-        """`probe` runs the transform on a message, or on none, writes nothing, and returns its error."""
-        self._alike_failures = alike_failures
+        """`probe` runs the transform on a message, or on none, writes nothing, and returns its error.
+
+        `proof` names the code and Spark of the run: the database keeps with which of them a message last succeeded.
+        Without it only successes of this run count.
+        """
+        self._alike_failures = policy.alike_failures
         self._probe = probe
+        self._limit = limit
+        self._counts = counts
         self._proof = proof
-        self._failures_in_a_row = failures_in_a_row
+        self._successes = 0
         self._sample: ClaimedBatch | None = None
         self._causes: dict[str, tuple[str, str]] = {}
         self._suspects: dict[str, _Suspect] = {}
@@ -81,9 +105,16 @@ class Judge:
             self._sample = sample or self._sample
             self._causes.clear()
             self._together = None
+            self._successes += 1
+            is_first = self._successes == 1
             for suspect in self._suspects.values():
                 suspect.is_cleared = True
-        self._proof.note()
+        if is_first and self._proof is not None:
+            try:
+                self._counts.prove(self._limit.queue, self._proof)
+            except QueuePipelineError as error:
+                # The message is processed all the same; the next run notes it.
+                logger.warning("that %s can be processed could not be noted: %s", self._limit.queue, error)
         return self.offer()
 
     def processed(self, report: BatchReport, batch: ClaimedBatch) -> list[Claim]:
@@ -94,10 +125,14 @@ class Judge:
 
     def together(self, error: Exception) -> Judgement:
         """Judge a failure of several messages: the environment, or not known. Probes once until something succeeds."""
-        if self._together is None:
-            sample = self._sample
-            self._together = self._judgement(self._look(sample, error), Verdict.UNKNOWN)
-        return self._together
+        with self._lock:
+            known, sample, successes = self._together, self._sample, self._successes
+        if known is None:
+            known = self._judgement(self._look(sample, error), Verdict.UNKNOWN)
+            with self._lock:
+                if successes == self._successes:
+                    self._together = known
+        return known
 
     def alone(self, claim: Claim, error: Exception) -> Judgement:
         """Judge a failure of one message; if it is not known yet, the message is a suspect from now on."""
@@ -109,7 +144,7 @@ class Judge:
             sample = self._sample
         # A suspect was probed when it failed.
         probed = (Probe.EMPTY_WORKS, None) if suspect is not None else self._look(sample, error)
-        is_proven = suspect is not None and suspect.is_last and self._proof.is_there
+        is_proven = suspect is not None and suspect.is_last and self._is_proven()
         with self._lock:
             self._causes[claim.claim_id] = reason_of(error)
             alike = Counter(self._causes.values())
@@ -120,7 +155,7 @@ class Judge:
                 is_proven=is_proven,
                 is_last=suspect is not None and suspect.is_last,
             )
-            verdict = judge(evidence, self._alike_failures, self._failures_in_a_row())
+            verdict = judge(evidence, self._alike_failures, self._limit.failures)
             if verdict is Verdict.UNKNOWN and claim.claim_id in self._blamed:
                 # What was to blame before is so until the probe fails.
                 verdict = Verdict.MESSAGE
@@ -149,6 +184,10 @@ class Judge:
             for suspect in self._suspects.values():
                 suspect.is_last = True
         return self.offer()
+
+    def _is_proven(self) -> bool:
+        """Whether a message of the queue succeeded with this code and Spark, here or in another process."""
+        return self._successes > 0 or (self._proof is not None and self._counts.proof(self._limit.queue) == self._proof)
 
     def _look(self, sample: ClaimedBatch | None, error: Exception) -> tuple[Probe, Exception | None]:
         """Probe, and repeat a probe that fails quickly: a service that sometimes refuses is not down."""

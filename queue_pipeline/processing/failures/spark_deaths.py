@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from queue_pipeline.processing.errors import SparkKilledError, SparkLostError
-from queue_pipeline.processing.failures.decision import AfterDeath, after_death
 from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.results.exceptions import describe, in_a_line
 from queue_pipeline.processing.spark.errors import involves_spark, shared_loss
@@ -31,7 +30,7 @@ class SparkDeaths:
     """
 
     def __init__(self, claims: Claims, answers: Callable[[], bool], limit: RateLimit, spark: RunSpark | None) -> None:
-        """`answers`: whether Spark is there. Without a `spark`, it cannot be started anew in this process."""
+        """`answers`: whether Spark answers. Without a `spark`, this process cannot start a new one."""
         self._claims = claims
         self._answers = answers
         self._limit = limit
@@ -50,17 +49,11 @@ class SparkDeaths:
         lost = shared_loss(error)
         return None if lost is None else Death(lost, is_gone=False)
 
-    def after(self, claim: Claim, death: Death) -> AfterDeath:
-        """What is done about the batch."""
-        can_restart = self._spark is not None and self._spark.can_restart
-        return after_death(isolated=claim.isolated, is_gone=death.is_gone, can_restart=can_restart)
-
     def isolate(self, claim: Claim, death: Death, error: Exception) -> Claim:
         """Mark a batch that shared its Spark, uncounted; the run ends if Spark is gone."""
-        after = self.after(claim, death)
         claim, in_a_row = self._claims.isolate(claim, f"Spark died: {death.what}")
         self._limit.failed(in_a_row)
-        if after is AfterDeath.ISOLATE_AND_END:
+        if death.is_gone:
             raise SparkLostError(
                 f"Spark went away while it worked on {claim.messages:,} message(s) of {claim.queue}: {death.what}. "
                 "Nothing was counted; the next run tries these messages alone, on a Spark of their own"
@@ -69,15 +62,15 @@ class SparkDeaths:
 
     def failure(self, claim: Claim, death: Death, error: Exception) -> SparkKilledError:
         """The failure of a batch that Spark died of. It is counted here if this run cannot go on with a new Spark."""
-        after = self.after(claim, death)
         killed = SparkKilledError(
             f"Spark died while it worked on {claim.messages:,} message(s) of {claim.queue} and on nothing else: "
             f"{death.what}"
         )
         killed.__cause__ = error
-        if after is AfterDeath.COUNT_AND_RESTART and self._spark is not None:
+        if death.is_gone and self._spark is not None and self._spark.can_restart:
+            # The next isolated batch starts another.
             self._spark.close()
-        elif after is AfterDeath.COUNT_AND_END:
+        elif death.is_gone:
             claim, in_a_row = self._claims.fail(claim, in_a_line(describe(killed)))
             self._limit.failed(in_a_row)
             again = ", in halves" if claim.messages > 1 else ""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
-from queue_pipeline.processing.arrow import Array, Table
+from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
+from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 from queue_pipeline.processing.results.header_texts import header_texts
 from queue_pipeline.processing.results.result_ids import number_results, result_ids
 from queue_pipeline.processing.results.sorting import in_order
@@ -19,6 +20,8 @@ from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.publish import INTENT
+
+_UNDECLARED = Output(queue="any")
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,36 @@ class Sending:
     endpoint: str
     reply_to: str
     canonical: Mapping[str, str]
-    message_types: Mapping[str, str] = field(default_factory=dict)
-    content_types: Mapping[str, str] = field(default_factory=dict)
-    times_to_live: Mapping[str, float] = field(default_factory=dict)
+    outputs: Mapping[str, Output] | None = None
+    """The queues that a pipeline declares; None for results of a program, which may go to any queue."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     events: Mapping[str, Publication] = field(default_factory=dict)
+
+    @property
+    def typed(self) -> set[str]:
+        """The queues with a declared message type."""
+        return {queue for queue, output in (self.outputs or {}).items() if output.message_type}
+
+    def output(self, queue: str) -> Output:
+        """What the messages for a queue have in common, also for one that is not declared, such as that of a reply."""
+        return (self.outputs or {}).get(queue, _UNDECLARED)
 
     def reply_to_for(self, queue: str) -> str | None:
         """Where receivers answer to: None for those of the other system, who could not read the address."""
         return self.reply_to if layout_of(queue) == layout_of(self.reply_to) else None
+
+
+def sending_of(pipeline: QueuePipeline, canonical: Callable[[str], str], events: Mapping[str, Publication]) -> Sending:
+    """What all results of a batch that begins now have in common; `canonical` is the address that peers know."""
+    outputs = pipeline.output_queues
+    return Sending(
+        pipeline=pipeline.name,
+        endpoint=pipeline.endpoint_name,
+        reply_to=canonical(pipeline.reply_to or pipeline.input_queue),
+        canonical={output.queue: canonical(output.queue) for output in outputs},
+        outputs={output.queue: output for output in outputs},
+        events=events,
+    )
 
 
 def envelopes(sends: Sequence[Table], sending: Sending) -> list[MessageColumns]:
@@ -75,12 +99,8 @@ def _split(rows: Table, column: str, into: dict[str, list[Table]]) -> None:
 def _publications(rows: Table, event: str, sending: Sending) -> list[MessageColumns]:
     """Events as messages: the same ids, headers and bodies for each subscriber, except for the reply-to address."""
     publication = sending.events[event]
-    declared = replace(
-        sending,
-        message_types={event: publication.message_types},
-        content_types={event: publication.content_type},
-        times_to_live={},
-    )
+    output = Output(queue=event, message_type=publication.message_types, content_type=publication.content_type)
+    declared = replace(sending, outputs={event: output})
     rows = rows.combine_chunks()
     ids, made = _result_ids(rows, event, sending), dict[str | None, MessageColumns]()
     for reply_to in map(sending.reply_to_for, publication.subscribers):
@@ -109,9 +129,10 @@ def _envelopes(rows: Table, queue: str, sending: Sending) -> list[MessageColumns
 
 
 def _result_ids(rows: Table, queue: str, sending: Sending) -> list[str]:
-    ids, ordinals, bodies, versions = (rows[name].combine_chunks() for name in ("id", "ordinal", "body", "row_version"))
+    ids, ordinals, bodies = (rows[name].combine_chunks() for name in ("id", "ordinal", "body"))
+    versions = rows["row_version"].to_numpy()
     # Where each message has one result, ids need no ordinal.
-    alone = is_rising(versions)
+    alone = bool((versions[1:] > versions[:-1]).all())
     numbers = pc.fill_null(ordinals, 0).to_pylist() if alone else number_results(ids, ordinals, bodies)
     return result_ids(ids.to_pylist(), sending.pipeline, queue, numbers)
 
@@ -133,7 +154,7 @@ def _messages(
             **_lifetime(milliseconds, queue, delayed, sending),
             **_control(control, columns),
             **_saga(columns),
-            wire.CONTENT_TYPE: _unless(control, sending.content_types.get(queue, "application/json")),
+            wire.CONTENT_TYPE: _unless(control, sending.output(queue).content_type),
             wire.TIME_SENT: wire.format_timestamp(sending.now),
             wire.ORIGINATING_ENDPOINT: sending.endpoint,
             wire.ORIGINATING_MACHINE: wire.machine_name(),
@@ -152,7 +173,7 @@ def _milliseconds(columns: Mapping[str, Any], queue: str, delayed: bool, sending
     """The delay of delayed messages, else the time to live of the row or of its queue."""
     if delayed:
         return list(columns["delay"].to_pylist())
-    declared = sending.times_to_live.get(queue)
+    declared = sending.output(queue).time_to_live
     otherwise = NEVER_EXPIRES if declared is None else round(declared * 1000)
     return list(pc.fill_null(columns["time_to_live"], otherwise).to_pylist())
 
@@ -164,7 +185,7 @@ def _intent(columns: Mapping[str, Any]) -> Any:
 
 
 def _message_types(columns: Mapping[str, Any], queue: str, sending: Sending) -> Any:
-    declared, own = sending.message_types.get(queue), columns["message_type"]
+    declared, own = sending.output(queue).message_type, columns["message_type"]
     if own.null_count == len(own):
         return declared
     return own if declared is None else pc.fill_null(own, declared)
@@ -209,11 +230,3 @@ def _with_own(text: str, own: Sequence[tuple[str, str | None]] | None) -> str:
         name: value for name, value in own or () if value is not None and not name.startswith(wire.RESERVED_PREFIXES)
     }
     return text[:-1] + "," + wire.encode(added)[1:] if added else text
-
-
-def is_rising(versions: Array) -> bool:
-    """Whether each number is there, and greater than the one before."""
-    if versions.null_count:
-        return False
-    numbers = versions.to_numpy()
-    return bool((numbers[1:] > numbers[:-1]).all())

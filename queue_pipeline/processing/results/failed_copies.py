@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.declaration.recoverability import DelayedRetry, retry_headers
@@ -20,6 +20,15 @@ SHORTEST_TRACE = 2_048
 MOST_TRACES = 16 * 1024 * 1024
 """Characters of stack traces that a batch writes at most, unless it is many messages: each says the same."""
 _COLUMNS = ["id", "row_version", "message_id", "message_type", "headers", "body"]
+
+
+Retry: TypeAlias = Callable[[Mapping[str, str]], DelayedRetry | None]
+"""The next retry of a message, by its headers; None: it has failed for good."""
+
+
+def never(_: Mapping[str, str]) -> DelayedRetry | None:
+    """No message is tried again."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,7 @@ def failed_copies(
     messages: Table,
     reasons: Mapping[int, Failure],
     now: datetime,
-    retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
+    retry: Retry = never,
 ) -> FailedCopies:
     """The copies of messages, each with its own reason by row version; `retry` decides which are tried again.
 
@@ -89,11 +98,7 @@ def failed_copies(
     return FailedCopies([one for one in ready if one.ids], failed, len(later.ids))
 
 
-def failed_in_place(
-    messages: Table,
-    reasons: Mapping[int, Failure],
-    retry: Callable[[Mapping[str, str]], DelayedRetry | None] = lambda _: None,
-) -> FailedCopies:
+def failed_in_place(messages: Table, reasons: Mapping[int, Failure], retry: Retry = never) -> FailedCopies:
     """What becomes of messages of an NGinn queue: each stays where it is, to be tried again or as a failed one."""
     marks: list[FailedRow] = []
     failed: list[MessageFailure] = []

@@ -55,16 +55,14 @@ class OutcomeWriter(DataSourceArrowWriter):
         abandon(self._settings.open(), self._claim)
 
 
-def outcome_messages(
-    rows: Table, sending: Sending, outputs: Sequence[str] | None
-) -> tuple[list[MessageColumns], TaskReport]:
+def outcome_messages(rows: Table, sending: Sending) -> tuple[list[MessageColumns], TaskReport]:
     """The messages and the report of a partition of `origin` and a column per outcome."""
     rows = with_origin(rows)
     numbers = rows[ROW_VERSION]
     if numbers.null_count:
         raise strangers(sending.pipeline, f"id {rows['id'].filter(numbers.is_null())[0].as_py()}")
-    outcomes = sort_outcomes(rows, sending.message_types)
-    check_sends(sending.pipeline, outputs, sending.events, outcomes.sends)
+    outcomes = sort_outcomes(rows, sending.typed)
+    check_sends(sending.pipeline, sending.outputs, sending.events, outcomes.sends)
     versions = np.unique(numbers.to_numpy())
     empty = np.setdiff1d(versions, outcomes.row_versions, assume_unique=True)
     report = TaskReport((), outcomes.failures, outcomes.tables, row_ranges(versions), row_ranges(empty))
@@ -76,7 +74,7 @@ def written_messages(rows: Table, sending: Sending) -> tuple[list[MessageColumns
     broken = broken_seal(rows)
     if broken is not None:
         raise strangers(sending.pipeline, f"id {broken}")
-    return outcome_messages(unpacked(rows), sending, None)
+    return outcome_messages(unpacked(rows), sending)
 
 
 def plain_sending(claim: Claim, name: str | None = None) -> Sending:

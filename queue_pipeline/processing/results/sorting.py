@@ -147,17 +147,13 @@ def sort_outcomes(rows: Table, typed: Collection[str] = ()) -> Sorted:
         [part for part in kept if part.num_rows],
         failures,
         [part for part in tables if part.rows.num_rows],
-        _each_once(rows[ROW_VERSION].to_numpy()[has_outcome]),
+        np.unique(rows[ROW_VERSION].to_numpy()[has_outcome]),
     )
-
-
-def _each_once(ordered: Array) -> Array:
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def in_order(rows: Table) -> Table:
     """Results in the order of their messages, however Spark's tasks came to an end."""
-    versions = pc.fill_null(rows[ROW_VERSION], -1).combine_chunks().to_numpy()
+    versions = rows[ROW_VERSION].to_numpy()
     if bool((versions[1:] >= versions[:-1]).all()):
         return rows
     return rows.take(np.argsort(versions, kind="stable"))
@@ -194,7 +190,8 @@ def _messages(
     failing = pc.is_valid(error)
     reasons = part.append_column("reason", error).filter(failing).select(["error_type", "reason", ROW_VERSION])
     for row in reasons.to_pylist():
-        _note(failures, row[ROW_VERSION], Failure(row["error_type"] or REFUSED, row["reason"]))
+        # The first failure counts.
+        failures.setdefault(row[ROW_VERSION], Failure(row["error_type"] or REFUSED, row["reason"]))
     return part.filter(pc.invert(failing))
 
 
@@ -206,7 +203,7 @@ def _table_rows(fields: Mapping[str, Any], origin: Table, failures: dict[int, Fa
         if column.null_count:
             reason = f"table {table}: {name} is part of the key and is null; give every row a whole key"
             for row_version in origin[ROW_VERSION].filter(column.is_null()).to_pylist():
-                _note(failures, row_version, Failure(REFUSED, reason))
+                failures.setdefault(row_version, Failure(REFUSED, reason))
     return OutcomeRows(table, tuple(key), pa.table({**key, **values, **added}), tuple(added))
 
 
@@ -214,11 +211,6 @@ def _columns(struct: Any) -> dict[str, Any]:
     if struct is None:
         return {}
     return {field.name: pc.struct_field(struct, [at]) for at, field in enumerate(struct.type)}
-
-
-def _note(failures: dict[int, Failure], row_version: int | None, failure: Failure) -> None:
-    """The first failure counts. A result of no message has no row version; it is refused elsewhere."""
-    failures.setdefault(-1 if row_version is None else row_version, failure)
 
 
 def _without(rows: Table, row_versions: Array, failed: Any) -> Table:

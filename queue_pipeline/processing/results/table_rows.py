@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.operations.user_table_sql import TableRows
+from queue_pipeline.transport.transport import QueueTransport
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _EXACT = pa.decimal128(38, 0)
 """What whole numbers are summed up as: 64 bits would overflow silently."""
@@ -64,6 +68,12 @@ def together(parts: Iterable[OutcomeRows]) -> list[TableRows]:
     for part in parts:
         found.setdefault((part.table, part.key, part.added, part.rows.schema), []).append(part)
     return [_joined(group).as_table_rows() for group in found.values()]
+
+
+def write_tables(transport: QueueTransport, tables: Iterable[TableRows], connection: Connection) -> None:
+    """Write rows for the user's own tables, in the transaction that completes their batch."""
+    for rows in tables:
+        transport.user_tables.write(connection, rows)
 
 
 def _joined(group: Sequence[OutcomeRows]) -> OutcomeRows:

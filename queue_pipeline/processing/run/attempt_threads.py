@@ -49,7 +49,7 @@ class AttemptThreads:
                 self._idle.release()
                 future.set_exception(error)
             else:
-                # First of all this thread is free again: the answer may be followed by the next attempt at once.
+                # The thread is free before the result is known, because the run may submit its next attempt at once.
                 self._idle.release()
                 future.set_result(result)
 

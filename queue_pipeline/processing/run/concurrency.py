@@ -29,7 +29,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class RampUp:
-    """The memory of the policy `ramp_up`: its two counters, and how many slots it has come to want."""
+    """What the policy `ramp_up` remembers: its two counters, and the number of slots that it wants now."""
 
     successes: int = 0
     failures: int = 0

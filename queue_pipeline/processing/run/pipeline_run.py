@@ -1,4 +1,4 @@
-"""A run takes batch after batch until its queue is empty, lingers for more, and ends."""
+"""A run: takes batch after batch until its queue is empty, lingers for more, and ends."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from functools import partial
 
 from queue_pipeline.processing.arrow import keep_memory
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.failures.judge import Judge
-from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.run.attempt_threads import AttemptThreads, InWork
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.heartbeat import Heartbeat
+from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.run.state import AskForSlots, End, RunView, Step, Stop, Take, Wait, next_step
 from queue_pipeline.processing.run.take import Search, slots_of, take_batch
 from queue_pipeline.transport.claims.claim import Claim
@@ -43,39 +42,31 @@ class RunEnd:
 
 
 class PipelineRun:
-    """Takes and processes batches of one pipeline under one owner. What is next, `next_step` says."""
+    """Takes and processes batches of one pipeline under one owner; `next_step` decides what is next."""
 
     def __init__(
         self,
         pipeline: QueuePipeline,
         transport: QueueTransport,
         owner: str,
-        attempt: Callable[[Claim], Attempted],
+        recovery: Recovery,
         *,
         slots: int,
-        hung: Callable[[Claim], Attempted] | None = None,
-        judge: Judge | None = None,
-        limit: RateLimit | None = None,
         on_attempt: Callable[[Attempted], None] = lambda _: None,
         on_interrupt: Callable[[], None] = lambda: None,
         code_change: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`attempt` runs in threads, up to `slots` at a time; everything else runs in the caller's thread.
+        """Attempts run in threads, up to `slots` at a time; everything else runs in the caller's thread.
 
-        `hung` counts a failure of a batch whose attempt did not return. `on_interrupt` stops the computations when the
-        run is terminated. `code_change` names a module whose file is no longer the loaded one; it is asked before every
-        batch.
+        `on_interrupt` stops the computations when the run is terminated. `code_change` names a module whose file is no
+        longer the loaded one; it is asked before every batch.
         """
-        address = transport.resolve(pipeline.input_queue).canonical
         self._pipeline = pipeline
         self._transport = transport
-        self._attempt = attempt
+        self._recovery = recovery
         self._slots = slots
-        self._hung = hung
-        self._judge = judge
         # An attempt may compute twice: the batch, and a probe that asks whose failure it was.
         self._longest_attempt = 2 * pipeline.batch_seconds + HANG_GRACE_SECONDS
-        self._limit = limit or RateLimit(pipeline.retries, transport.failures, address)
         self._on_attempt = on_attempt
         self._on_interrupt = on_interrupt
         self._code_change = code_change
@@ -111,6 +102,7 @@ class PipelineRun:
                     self._carry_out(step)
                 return self._stopping or RunEnd(step.reason)
             except BaseException:
+                self._recovery.stop()
                 self._on_interrupt()
                 raise
             finally:
@@ -140,7 +132,7 @@ class PipelineRun:
             waiting=len(self._waiting),
             is_isolating=any(work.claim.isolated for work in self._in_work.values()),
             has_isolated=any(claim.isolated for claim in self._waiting),
-            is_careful=self._limit.is_on or self._is_searching(),
+            is_careful=self._recovery.limit.is_on or self._recovery.judge.is_searching,
             found_none=self._found_none,
             is_stopping=is_stopping,
             reason_to_stop=reason,
@@ -187,22 +179,20 @@ class PipelineRun:
         if self._pipeline.transaction_mode is not TransactionMode.UNRELIABLE:
             self._heartbeat.hold(claim)
         until = time.monotonic() + self._longest_attempt
-        self._in_work[self._threads.submit(self._attempt, claim)] = InWork(claim, until)
+        self._in_work[self._threads.submit(self._recovery.attempt, claim)] = InWork(claim, until)
 
     def _next(self) -> Claim | None:
         """What is tried next; messages that wait for their verdict get it once nothing else is left."""
-        if self._is_searching():
+        judge = self._recovery.judge
+        if judge.is_searching:
             claim = self._search.pick(self._waiting, self._heartbeat)
         else:
             self._search.end()
             claim = self._waiting.pop(0) if self._waiting else self._take()
-        if claim is None and self._judge is not None and not self._in_work:
-            self._waiting += self._judge.nothing_left()
+        if claim is None and not self._in_work:
+            self._waiting += judge.nothing_left()
             claim = self._waiting.pop(0) if self._waiting else None
         return claim
-
-    def _is_searching(self) -> bool:
-        return self._judge is not None and self._judge.is_searching
 
     def _wait(self, seconds: float) -> None:
         self._found_none = False
@@ -240,7 +230,7 @@ class PipelineRun:
         for part in (*attempted.again, *attempted.later):
             self._heartbeat.hold(part)
         if attempted.failure is not None:
-            self._not_before = time.monotonic() + self._limit.pause_seconds
+            self._not_before = time.monotonic() + self._recovery.limit.pause_seconds
         self._on_attempt(attempted)
         if attempted.error_for_all is not None and self._stopping is None:
             self._stop(RunEnd(FAILS_FOR_ALL, attempted.error_for_all, claim))
@@ -255,9 +245,9 @@ class PipelineRun:
             del self._in_work[future]
             claim, seconds = work.claim, self._longest_attempt
             logger.error("claim %s of %s: an attempt did not end in %g s", claim.claim_id, claim.queue, seconds)
-            if self._hung is not None and not work.hung:
+            if not work.hung:
                 again = InWork(claim, now + HANG_GRACE_SECONDS, hung=True)
-                self._in_work[self._threads.submit(self._hung, claim)] = again
+                self._in_work[self._threads.submit(self._recovery.hung, claim)] = again
             if self._stopping is None:
                 self._stop(RunEnd(f"an attempt did not end in {seconds:g} s; the next run goes on"))
 
@@ -269,7 +259,7 @@ class PipelineRun:
             return
         self._next_look = now + LOOK_AROUND_SECONDS
         try:
-            self._limit.look()
+            self._recovery.limit.look()
             is_paused = self._pipeline.name in self._transport.pauses.list()
             self._asked_to_end = "the pipeline is paused" if is_paused else self._slots_held.ending()
         except DatabaseUnavailableError as error:

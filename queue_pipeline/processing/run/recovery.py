@@ -6,13 +6,15 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
 
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
-from queue_pipeline.processing.batch.sending import never
 from queue_pipeline.processing.batch.transformer import Transformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.declaration.recoverability import delayed_retry
 from queue_pipeline.processing.errors import (
     AbandonedError,
     BatchTimeoutError,
@@ -20,22 +22,21 @@ from queue_pipeline.processing.errors import (
     SparkKilledError,
     SparkLostError,
 )
-from queue_pipeline.processing.failures.decision import Step, after_abandonment, after_failure
-from queue_pipeline.processing.failures.delayed_retries import DelayedRetries
+from queue_pipeline.processing.failures.decision import Step, after_failure
 from queue_pipeline.processing.failures.environment import Environment
 from queue_pipeline.processing.failures.judge import LONGEST_CAUSE, Judge, Judgement
-from queue_pipeline.processing.failures.proof import Proof
 from queue_pipeline.processing.failures.rate_limit import RateLimit
 from queue_pipeline.processing.failures.spark_deaths import SparkDeaths
 from queue_pipeline.processing.failures.verdict import Verdict
 from queue_pipeline.processing.results.exceptions import describe, error_types, in_a_line
+from queue_pipeline.processing.results.failed_copies import Retry, never
 from queue_pipeline.processing.run.attempted import Attempted
-from queue_pipeline.processing.run.unreliable import UnreliableBatches
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.errors import (
     ClaimLostError,
     DatabaseUnavailableError,
+    QueueNotFoundError,
     QueuePipelineError,
 )
 from queue_pipeline.transport.messages.message import TransactionMode
@@ -69,20 +70,15 @@ class Recovery:
         """What it tries batches with."""
         address = transport.resolve(pipeline.input_queue).canonical
         self.limit = RateLimit(self._policy, transport.failures, address)
-        known = Proof(transport.failures, address, proof)
-        self.judge = Judge(self._policy.alike_failures, self.processor.probe, known, lambda: self.limit.failures)
+        self.judge = Judge(self._policy, self.processor.probe, self.limit, transport.failures, proof)
         """Who is to blame for failures."""
-        self.environment = Environment(pipeline, transport)
+        self._environment = Environment(pipeline, transport)
         self._deaths = SparkDeaths(transport.claims, transformer.answers, self.limit, spark)
-        self._delayed = DelayedRetries(pipeline, transport)
-        self._unreliable = UnreliableBatches(
-            self.processor, transport.failures, self.environment, self.judge, self.limit
-        )
         self._has_reason = threading.Event()
 
     def stop(self) -> None:
         """From now on an error means that the run was terminated, and counts as no failure."""
-        self.environment.stop()
+        self._environment.stop()
 
     def attempt(self, claim: Claim) -> Attempted:
         """Try a batch. What it raises is caused by no message: the claim is still held, and is to be released."""
@@ -114,7 +110,7 @@ class Recovery:
         except ClaimLostError:
             raise
         except Exception as error:
-            if self.environment.causes(error):
+            if self._environment.causes(error):
                 raise
             return self.recover(claim, error, batch)
         self.limit.succeeded()
@@ -133,9 +129,10 @@ class Recovery:
         return Attempted((), (claim,), failure, step)
 
     def _handle_abandoned(self, claim: Claim) -> Attempted | None:
-        """What is due for a batch that failed in other processes, before it is tried here; None: try it."""
-        step = after_abandonment(self._policy, claim.messages, claim.failures, isolated=claim.isolated)
-        if step is None:
+        """Decide about a batch that failed in other processes; None: it is tried here."""
+        # A death is counted on an isolated batch only; on any other, the failure was the message's own.
+        step = after_failure(self._policy, claim.messages, claim.failures, kills=claim.isolated)
+        if step is Step.RETRY:
             return None
         if step is Step.SPLIT:
             return Attempted(again=self._halves(claim), step=step)
@@ -147,7 +144,7 @@ class Recovery:
         return self._decide(claim, abandoned, None)
 
     def recover(self, claim: Claim, error: Exception, batch: ClaimedBatch | None) -> Attempted:
-        """Handle a batch that failed; what executors read is not at hand here."""
+        """Handle a batch that failed. `batch` is None if reading failed, and lacks messages that executors read."""
         try:
             if (death := self._deaths.death(claim, error)) is not None:
                 if not claim.isolated:
@@ -203,14 +200,34 @@ class Recovery:
             is_here = batch is not None and batch.is_whole
             messages = replace(batch, claim=claim) if batch and is_here else self.processor.local.read(claim)
         except Exception as unread:
-            if self.environment.causes(unread) or isinstance(unread, ClaimLostError):
+            if self._environment.causes(unread) or isinstance(unread, ClaimLostError):
                 raise
             return Attempted([self.processor.give_up_unread(claim, describe(unread))], (), failure, step)
         if self._pipeline.transaction_mode is TransactionMode.UNRELIABLE:
             self.processor.take(messages)
         # One that kills would come back among others, and each of its attempts takes a Spark.
-        retry = never if kills else self._delayed.schedule(unrecoverable=unrecoverable)
+        retry = never if kills or unrecoverable else self._delayed_retry()
         return Attempted([self.processor.give_up(messages, failure, retry)], (), failure, step)
+
+    def _delayed_retry(self) -> Retry:
+        """How messages that were given up for now are tried again later."""
+        if not self._can_delay:
+            return never
+        queue = self._transport.resolve(self._pipeline.input_queue)
+        schedule = self._transport.layouts.of(queue).retry_seconds
+        return partial(delayed_retry, self._policy, now=datetime.now(UTC), schedule=schedule)
+
+    @cached_property
+    def _can_delay(self) -> bool:
+        """Whether there is a table for delayed messages: one that a .NET endpoint installed may have another name."""
+        if not self._policy.delayed_retries:
+            return False
+        try:
+            self._transport.next_due_seconds(self._pipeline.input_queue)
+        except QueueNotFoundError as error:
+            logger.warning("pipeline %s: no delayed retries, because %s", self._pipeline.name, error)
+            return False
+        return True
 
     def _halves(self, claim: Claim) -> Sequence[Claim]:
         return self._transport.claims.split(claim, claim.messages // 2)
@@ -220,15 +237,39 @@ class Recovery:
         try:
             batch = self.processor.local.read(claim)
         except Exception as error:
-            if self.environment.causes(error) or isinstance(error, ClaimLostError):
+            if self._environment.causes(error) or isinstance(error, ClaimLostError):
                 raise
             return self.recover(claim, error, None)
         self.processor.take(batch)
-        return self._unreliable.attempt(batch)
+        return self._process_taken(batch)
+
+    def _process_taken(self, batch: ClaimedBatch) -> Attempted:
+        """Try a batch whose claim has ended, and its halves if it fails; what fails can only go to the error queue."""
+        try:
+            report = self.processor.process(batch)
+        except Exception as error:
+            if self._environment.is_stopped:
+                raise
+            return self._taken_failed(batch, error)
+        self.limit.succeeded()
+        self.judge.processed(report, batch)
+        return Attempted([report])
+
+    def _taken_failed(self, batch: ClaimedBatch, error: Exception) -> Attempted:
+        failure = describe(error)
+        self.limit.failed(self._transport.failures.add(batch.claim.queue, in_a_line(failure)))
+        for_all = self._environment.causes(error) or self.judge.together(error).verdict is Verdict.ENVIRONMENT
+        if for_all or batch.messages.num_rows <= 1:
+            given_up = self.processor.give_up(batch, failure)
+            return Attempted([given_up], (), failure, Step.GIVE_UP, error if for_all else None)
+        halves = [self._process_taken(half) for half in batch.halves()]
+        reports = [report for half in halves for report in half.reports]
+        error_for_all = next((half.error_for_all for half in halves if half.error_for_all), None)
+        return Attempted(reports, (), failure, Step.SPLIT, error_for_all)
 
     def _keep_reason(self, error: Exception) -> None:
         """Keep why a run ends, for the sensor, the checks and the command line; unless it was terminated."""
-        if self.environment.is_stopped or self._has_reason.is_set() or isinstance(error, DatabaseUnavailableError):
+        if self._environment.is_stopped or self._has_reason.is_set() or isinstance(error, DatabaseUnavailableError):
             return
         # Once: other batches in work end for the same reason.
         self._has_reason.set()

@@ -68,7 +68,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for the next attempt to end, or for so long."""
+    """Wait for the next attempt to end, but no longer than this."""
 
     seconds: float
     is_idle: bool = False

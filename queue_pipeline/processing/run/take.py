@@ -32,7 +32,7 @@ def share(waiting: int, slots: int, most: int) -> int:
     return min(most, max(SMALLEST_SHARE, -(-waiting // slots)))
 
 
-def slots_of(pipeline: QueuePipeline, transport: QueueTransport, owner: str, process: str = "") -> RunSlots:
+def slots_of(pipeline: QueuePipeline, transport: QueueTransport, owner: str, process: str) -> RunSlots:
     """The slots of a run among all that a pipeline's queue has: none yet."""
     queue = transport.resolve(pipeline.input_queue)
     return RunSlots(transport.slots, queue, owner, pipeline.max_concurrency, pipeline.lease_seconds, process)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from functools import partial
 
 from queue_pipeline.processing.batch.claimed_batch import prepare, read_rows
 from queue_pipeline.processing.batch.part_report import outside, row_ranges
 from queue_pipeline.processing.batch.staging import TaskReport
 from queue_pipeline.processing.results.failed_copies import Consumer, failed_copies, failed_in_place, with_place
 from queue_pipeline.processing.results.sorting import ROW_VERSION, strangers
-from queue_pipeline.processing.results.table_rows import together
+from queue_pipeline.processing.results.table_rows import together, write_tables
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.addresses.address import endpoint_of
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.failed.stack_frames import frame_of
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[TaskReport] = ()) -> None:
@@ -45,17 +42,11 @@ def complete_staged(transport: QueueTransport, claim: Claim, reports: Sequence[T
     else:
         receiver = Consumer(endpoint_of(claim.queue), claim.queue, transport.error_queue)
         copies = failed_copies(receiver, claim.queue, failed, reasons, datetime.now(UTC))
-    tables = together(report.tables)
-
-    def write(connection: Connection) -> None:
-        for table in tables:
-            transport.user_tables.write(connection, table)
-
     transport.claims.complete(
         Completion(
             claim,
             (),
-            write,
+            partial(write_tables, transport, together(report.tables)),
             sends=copies.ready,
             unreadable=unreadable,
             staged=report.groups,

@@ -11,9 +11,9 @@ Example::
 from __future__ import annotations
 
 import uuid
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -38,6 +38,7 @@ from queue_pipeline.transport.errors import ConfigurationError
 
 FORMAT = "sql_queue"
 CLAIM, STREAM, QUEUE = "claim", "stream", "queue"
+_Options = TypeVar("_Options", bound=BaseModel)
 
 
 class QueueSource(DataSource):
@@ -59,7 +60,7 @@ class QueueSource(DataSource):
     def reader(self, schema: T.StructType) -> ClaimSourceReader | BrowseReader:
         """Reads the claim of the option `claim`, or looks at the queue of the option `queue`."""
         if self._looks():
-            return BrowseReader(self.settings, self._browsed(), schema)
+            return BrowseReader(self.settings, self._given(BrowseOptions, "read"), schema)
         return ClaimSourceReader(self.settings, self._claim(), schema)
 
     def writer(self, schema: T.StructType, overwrite: bool) -> OutcomeWriter:
@@ -74,12 +75,14 @@ class QueueSource(DataSource):
         """Whether a queue is named, and neither a claim of it nor a stream."""
         return QUEUE in self.options and not {CLAIM, STREAM} & set(self.options)
 
-    def _browsed(self) -> BrowseOptions:
+    def _given(self, kind: type[_Options], verb: str) -> _Options:
+        """The options that a person typed."""
         given = {name: value for name, value in self.options.items() if name != "path"}
         try:
-            return BrowseOptions.model_validate(given)
+            return kind.model_validate(given)
         except ValidationError as error:
-            raise ConfigurationError(f'read.format("{FORMAT}"): {problems_of(error)}') from None
+            problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+            raise ConfigurationError(f'{verb}.format("{FORMAT}"): {problems}') from None
 
     def _claim(self) -> Claim:
         if CLAIM not in self.options:
@@ -95,11 +98,7 @@ class QueueSource(DataSource):
 
     def streamReader(self, schema: T.StructType) -> QueueStreamReader:
         """Reads the queue of the option `queue`, a claim a micro-batch."""
-        given = {name: value for name, value in self.options.items() if name != "path"}
-        try:
-            options = StreamOptions.model_validate(given)
-        except ValidationError as error:
-            raise ConfigurationError(f'readStream.format("{FORMAT}"): {problems_of(error)}') from None
+        options = self._given(StreamOptions, "readStream")
         return QueueStreamReader(self.settings, options, self._stream_owner(options.stream), schema)
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> StreamOutcomeWriter:
@@ -155,8 +154,3 @@ def messages_of(claimed: DataFrame, body_schema: BodySchema | None = None) -> Da
 def claim_option(claim: Claim) -> str:
     """A claim as the text that the source's option takes."""
     return TypeAdapter(Claim).dump_json(claim).decode()
-
-
-def problems_of(error: ValidationError) -> str:
-    """What is wrong with options, by the names that the person typed."""
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())

@@ -162,7 +162,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             complete_staged(self._transport, claim)
         except ClaimLostError:
-            # Which is how it should be after the queue sink: it has ended the claim itself.
+            # Expected after the queue sink, which ends the claim itself.
             logger.debug("claim %s of %s was ended by the sink", claim.claim_id, claim.queue)
         self._held.pop(claim.claim_id, None)
         if self._heartbeat is not None:

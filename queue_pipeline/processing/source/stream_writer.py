@@ -30,7 +30,7 @@ class StreamOutcomeWriter(DataSourceStreamArrowWriter):
     """Writes rows of (origin, outcome) of a stream that reads a queue.
 
     Which claim a micro-batch is, is asked of the database: a stream holds one at a time, under a name that no other
-    start of it has. A zombie of an earlier start finds none.
+    start of it has. A process that is left of an earlier start finds none.
     """
 
     def __init__(self, settings: ExecutorSettings, stream: str, owner: str) -> None:

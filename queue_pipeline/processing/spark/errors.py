@@ -128,21 +128,10 @@ def own_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        own = own_error(error)
-        if own is None:
-            raise
-        raise own from error
-
-
-def own_error(error: BaseException) -> QueuePipelineError | None:
-    """The error of ours that a message of Spark contains, if it ended the work."""
-    if not is_spark_error(error):
-        return None
-    for found in worker_errors(str(error))[:1]:
-        kind = _OWN_ERRORS.get(found.name)
-        if kind is not None:
-            return _made(kind, found.message)
-    return None
+        for found in worker_errors(str(error))[:1] if is_spark_error(error) else ():
+            if (kind := _OWN_ERRORS.get(found.name)) is not None:
+                raise _made(kind, found.message) from error
+        raise
 
 
 def _made(kind: type[QueuePipelineError], message: str) -> QueuePipelineError:

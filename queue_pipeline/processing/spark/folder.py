@@ -41,10 +41,7 @@ def private_folders(config: Mapping[str, str]) -> Iterator[None]:
     if not config.get("spark.remote", "").startswith("sc://"):
         folder = spark_folder(config)
         if not _chooses_local(config):
-            make_private_folder(folder / LOCAL)
-            chosen[LOCAL_VARIABLE] = str(folder / LOCAL)
-            options = f'{os.environ.get(OPTIONS_VARIABLE, "")} "-Djava.io.tmpdir={folder / LOCAL}"'
-            chosen[OPTIONS_VARIABLE] = options.strip()
+            chosen |= temporary_files_in(folder / LOCAL)
         if "spark.remote" in config and not os.environ.get(DISCOVERY_VARIABLE):
             make_private_folder(folder)
             write_private_file(folder / ABOUT, json.dumps({"project": _project()}))
@@ -60,6 +57,13 @@ def private_folders(config: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def temporary_files_in(folder: Path) -> dict[str, str]:
+    """Make a private folder; returns the variables by which a Spark writes its temporary files and Java's there."""
+    make_private_folder(folder)
+    options = f'{os.environ.get(OPTIONS_VARIABLE, "")} "-Djava.io.tmpdir={folder}"'
+    return {LOCAL_VARIABLE: str(folder), OPTIONS_VARIABLE: options.strip()}
 
 
 def _project() -> str:

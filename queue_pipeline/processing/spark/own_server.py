@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from queue_pipeline.processing.errors import SparkUnavailableError
-from queue_pipeline.processing.spark.folder import LOCAL_VARIABLE, OPTIONS_VARIABLE, spark_folder
+from queue_pipeline.processing.spark.folder import LOCAL, spark_folder, temporary_files_in
 from queue_pipeline.transport.private_files import make_private_folder
 
 CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -80,12 +80,8 @@ class OwnServer:
         subprocess.run(["rm", "-rf", str(self._folder)], check=False)
 
     def _start(self, config: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        local = self._folder / "local"
-        make_private_folder(local)
         environment = {name: value for name, value in os.environ.items() if name not in _OF_A_CLIENT}
-        environment |= {TOKEN_VARIABLE: self._token, LOCAL_VARIABLE: str(local)}
-        options = f'{environment.get(OPTIONS_VARIABLE, "")} "-Djava.io.tmpdir={local}"'
-        environment[OPTIONS_VARIABLE] = options.strip()
+        environment |= {TOKEN_VARIABLE: self._token, **temporary_files_in(self._folder / LOCAL)}
         command = [
             f"{_spark_home()}/bin/spark-submit", "--class", CLASS, "--name", "queue_pipeline",
             "--master", config["spark.remote"],

@@ -38,6 +38,8 @@ class RunSpark:
         if not self.can_restart:
             return self._shared()
         if self._session is None:
+            # One that was started and took no session.
+            self.close()
             prepare_environment()
             self._server = OwnServer(self._config)
             self._session = connect_to(self._server.address, self._config)

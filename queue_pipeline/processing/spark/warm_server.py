@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SparkServerError(QueuePipelineError):
-    """The server cannot be looked after from here."""
+    """The warm server cannot be examined or stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,13 @@ def starts_beside(config: Mapping[str, str]) -> list[WarmSpark]:
     """The other servers that run, if one more is about to be started."""
     if not config.get("spark.remote", "").startswith("local") or os.environ.get(DISCOVERY_VARIABLE):
         return []
-    own = spark_folder(config) / DISCOVERY
+    own = discovery_file(config)
     return [] if find(own) is not None else find_others(own)
 
 
 def taken_port(config: Mapping[str, str]) -> str | None:
     """If a server is about to be started and another process has its port: which one, and how to choose another."""
-    if PORT_PROPERTY not in config or find(os.environ.get(DISCOVERY_VARIABLE) or spark_folder(config) / DISCOVERY):
+    if PORT_PROPERTY not in config or find(discovery_file(config)):
         return None
     port = config[PORT_PROPERTY]
     holder = port_holder(int(port)) if port.isdigit() else None
@@ -122,15 +122,15 @@ def end_unfinished(config: Mapping[str, str]) -> None:
         return
     from queue_pipeline.processing.spark.internals.calls import end_unknown_server
 
-    path = Path(os.environ.get(DISCOVERY_VARIABLE) or spark_folder(config) / DISCOVERY).absolute()
+    path = discovery_file(config)
     if path.parent.is_dir() and find(path) is None:
         end_unknown_server(str(path), _kill)
 
 
-def discovery_file() -> Path:
-    """Where Spark writes down how to reach the server of this project and setting."""
+def discovery_file(config: Mapping[str, str] | None = None) -> Path:
+    """Where Spark writes down how to reach the server of this project and setting; by default, of the environment."""
     named = os.environ.get(DISCOVERY_VARIABLE)
-    return Path(named).absolute() if named else spark_folder(spark_config()) / DISCOVERY
+    return Path(named).absolute() if named else spark_folder(spark_config() if config is None else config) / DISCOVERY
 
 
 def _project(discovery: Path) -> str:

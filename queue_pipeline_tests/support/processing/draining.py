@@ -1,6 +1,7 @@
 """Runs without Spark: a worker that completes batches, and what a test needs around it."""
 
 import threading
+from unittest.mock import Mock
 
 import pyarrow as pa
 
@@ -8,6 +9,7 @@ from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
+from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport.claims.completion import Completion
 
@@ -54,7 +56,9 @@ class Worker:
 
 def drain(transport, worker, pipeline=None, owner="run 1", **options):
     pipeline = pipeline or declare()
-    return PipelineRun(pipeline, transport, owner, worker, **{"slots": pipeline.slots, **options})
+    recovery = Recovery(pipeline, transport, Mock())
+    recovery.attempt = worker
+    return PipelineRun(pipeline, transport, owner, recovery, **{"slots": pipeline.slots, **options})
 
 
 def numbers(transport, queue="billing"):

@@ -116,10 +116,7 @@ def drain(transport: QueueTransport, owner: str, batch_messages: int = 12) -> Ru
     )  # fmt: skip
     transformer = LedgerTransformer(poisoned_by(*(b"%d" % number for number in POISON)))
     recovery = Recovery(pipeline, transport, transformer, proof=THIS_CODE)
-    return PipelineRun(
-        pipeline, transport, owner, recovery.attempt,
-        slots=pipeline.slots, judge=recovery.judge, limit=recovery.limit,
-    ).run()  # fmt: skip
+    return PipelineRun(pipeline, transport, owner, recovery, slots=pipeline.slots).run()
 
 
 class Fault:

@@ -37,12 +37,8 @@ def run(transport, transformer, pipeline=None, executors=None, *, proven=True, *
     if proven:
         prove(transport)
     recovery, attempts = Recovery(pipeline, transport, transformer, executors, THIS_CODE), []
-    drain = PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt,
-        hung=recovery.hung, judge=recovery.judge, limit=recovery.limit, on_attempt=attempts.append,
-        **{"slots": pipeline.slots, **options},
-    )  # fmt: skip
-    return drain.run(), attempts
+    options = {"slots": pipeline.slots, **options}
+    return PipelineRun(pipeline, transport, "run 1", recovery, on_attempt=attempts.append, **options).run(), attempts
 
 
 def bodies(transport, queue):

@@ -128,19 +128,18 @@ class World:
 
         def attempt(claim: Claim) -> Any:
             try:
-                return recovery.attempt(claim)
+                return Recovery.attempt(recovery, claim)
             except Crash:
                 is_dead.set()
                 raise
 
-        with mock.patch.object(
-            self.transport.claims, "release", lambda claim: None if is_dead.is_set() else release(claim)
+        with (
+            mock.patch.object(recovery, "attempt", attempt),
+            mock.patch.object(
+                self.transport.claims, "release", lambda claim: None if is_dead.is_set() else release(claim)
+            ),
         ):
-            drain = PipelineRun(
-                pipeline, self.transport, owner, attempt, slots=slots, judge=recovery.judge, limit=recovery.limit,
-                on_attempt=self._note,
-            )  # fmt: skip
-            ended = drain.run()
+            ended = PipelineRun(pipeline, self.transport, owner, recovery, slots=slots, on_attempt=self._note).run()
         if isinstance(ended.failure, EverythingFailsError):
             self.uncounted += 1
         else:

@@ -61,8 +61,7 @@ class Routed:
             pipeline,
             self.transport,
             "run 1",
-            recovery.attempt,
-            judge=recovery.judge,
+            recovery,
             slots=pipeline.slots,
             on_attempt=attempts.append,
         ).run()

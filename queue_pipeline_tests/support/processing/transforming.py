@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, ClaimedBatch
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.results.envelopes import Sending
+from queue_pipeline.processing.results.envelopes import sending_of
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import Claim
 from queue_pipeline.transport.messages import headers as wire
@@ -56,9 +56,7 @@ def declare(transform, outputs=("billing",), **options):
 
 def run(spark, transform, messages, outputs=("billing",), **options):
     pipeline = declare(transform, outputs, **options)
-    canonical = {output.queue: f"{output.queue}@here" for output in pipeline.output_queues}
-    types = {output.queue: output.message_type for output in pipeline.output_queues if output.message_type}
-    sending = Sending("orders", "Orders", "orders@here", canonical, types)
+    sending = sending_of(pipeline, "{}@here".format, {})
     return SparkTransformer(pipeline, AttemptSessions(lambda: spark)).transform(messages, sending)
 
 

@@ -172,8 +172,7 @@ def _run(folder: str, kind: str, batch: int) -> dict[str, Any]:
             pipeline,
             transport,
             owner,
-            recovery.attempt,
-            judge=recovery.judge,
+            recovery,
             slots=pipeline.slots,
             on_attempt=figures.add,
         )

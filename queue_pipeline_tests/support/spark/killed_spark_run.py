@@ -35,10 +35,8 @@ def main(database: str, schema: str, name: str, transform: str) -> None:
     sessions = AttemptSessions(spark.session, pipeline.batch_seconds)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), proof=THIS_CODE, spark=spark)
     try:
-        ended = PipelineRun(
-            pipeline, transport, f"run of {name}, process {os.getpid()}", recovery.attempt,
-            slots=2, judge=recovery.judge, limit=recovery.limit,
-        ).run()  # fmt: skip
+        owner = f"run of {name}, process {os.getpid()}"
+        ended = PipelineRun(pipeline, transport, owner, recovery, slots=2).run()
     finally:
         spark.close()
     print(json.dumps({"reason": ended.reason, "failure": str(ended.failure or "")}))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-# Without these three no batch reaches Spark: a PySpark that lacks them fails at import.
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
-from pyspark.sql.types import DataType, StructType
+# Without these two no batch reaches Spark: a PySpark that lacks them fails at import.
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from queue_pipeline.processing.arrow import Table, usual_types
@@ -29,18 +29,12 @@ from queue_pipeline.processing.spark.internals.parts import (
     LOCAL_FILE,
     LOCAL_SERVER,
     RETRIES,
-    SETTINGS,
 )
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """The same columns in Spark; a time without a zone stays without one."""
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-
-
-def spark_type(kind: Any) -> DataType:
-    """The type of an Arrow column in Spark."""
-    return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -100,16 +94,11 @@ def connect_to(address: str, config: Mapping[str, str]) -> SparkSession:
     # What the builder of a session sets: `is_remote` asks for it.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     session: Any = CONNECT_SESSION.find()(address)
-    settings = {name: value for name, value in config.items() if name.startswith("spark.sql.")}
-    # Those that hold for a whole server were given to it when it started.
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"(?s)Failed to set .*CANNOT_MODIFY_")
-        if (set_all := SETTINGS.find(session.conf)) is not None:
-            set_all(configs=settings, silent=True)
-        else:
-            for name, value in settings.items():
-                with contextlib.suppress(Exception):
-                    session.conf.set(name, value)
+    for name, value in config.items():
+        # Those that hold for a whole server were given to it when it started, and are refused here.
+        if name.startswith("spark.sql."):
+            with contextlib.suppress(AnalysisException):
+                session.conf.set(name, value)
     return session  # type: ignore[no-any-return]
 
 

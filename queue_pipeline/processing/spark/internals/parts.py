@@ -46,7 +46,6 @@ CLONE = PrivatePart(
     "_jsparkSession.cloneSession", "attempts do not have the settings that the run's session got while it ran"
 )
 CONNECT_SESSION = PrivatePart("pyspark.sql.connect.session:SparkSession", "an isolated batch gets no Spark of its own")
-SETTINGS = PrivatePart("_set_all", "settings are sent to a new server one by one")
 ENDPOINT = PrivatePart("client._builder.endpoint", "a server that died is noticed after ten minutes")
 RETRIES = PrivatePart(
     "pyspark.sql.connect.client.retries:DefaultPolicy", "a server that died is noticed after ten minutes"

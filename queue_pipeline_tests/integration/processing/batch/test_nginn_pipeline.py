@@ -84,10 +84,8 @@ def run(transport, spark, pipeline=None, owner="run 1"):
         pipeline,
         transport,
         owner,
-        recovery.attempt,
-        judge=recovery.judge,
+        recovery,
         slots=1,
-        limit=recovery.limit,
         on_attempt=attempts.append,
     ).run()
     assert ended.failure is None

@@ -56,9 +56,7 @@ def declare(route="local", **options):
 def run(transport, spark, pipeline):
     executors = Executors(pipeline, transport, AttemptSessions(lambda: spark))
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, AttemptSessions(lambda: spark)), executors)
-    drain = PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit
-    )
+    drain = PipelineRun(pipeline, transport, "run 1", recovery, slots=1)
     ended = drain.run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
 

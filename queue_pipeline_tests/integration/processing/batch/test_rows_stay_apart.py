@@ -234,9 +234,7 @@ def run_by_spark(transport, spark, pipeline):
     sessions = AttemptSessions(lambda: spark)
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
-    return PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit
-    ).run()
+    return PipelineRun(pipeline, transport, "run 1", recovery, slots=1).run()
 
 
 class Echo(PlainTransformer):

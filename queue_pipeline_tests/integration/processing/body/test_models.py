@@ -106,9 +106,7 @@ def run(transport, spark, route, model, seen=None):
     sessions, attempts = AttemptSessions(lambda: spark), []
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
-    ended = PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=2, on_attempt=attempts.append
-    ).run()
+    ended = PipelineRun(pipeline, transport, "run 1", recovery, slots=2, on_attempt=attempts.append).run()
     assert (ended.reason, ended.failure) == ("the queue is empty", None)
     assert [attempt for attempt in attempts if attempt.failure] == [], "no batch failed as a whole"
     assert {report.backend for attempt in attempts for report in attempt.reports} == {route}

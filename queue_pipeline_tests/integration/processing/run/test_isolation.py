@@ -61,10 +61,7 @@ def run_on(transport, spark, pipeline=None, owner="run 1"):
     pipeline, spark.transformer.is_there = pipeline or declare(), True
     prove(transport)
     recovery = Recovery(pipeline, transport, spark.transformer, proof=THIS_CODE, spark=spark)
-    return PipelineRun(
-        pipeline, transport, owner, recovery.attempt,
-        slots=pipeline.slots, judge=recovery.judge, limit=recovery.limit,
-    ).run()  # fmt: skip
+    return PipelineRun(pipeline, transport, owner, recovery, slots=pipeline.slots).run()
 
 
 def state(transport):

@@ -132,9 +132,7 @@ def test_a_run_that_is_stopped_finishes_the_recovery_that_it_is_at(transport, mo
         return give_up(*arguments)
 
     monkeypatch.setattr(recovery.processor, "give_up", slow)
-    ended = PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit
-    ).run()
+    ended = PipelineRun(pipeline, transport, "run 1", recovery, slots=1).run()
     assert ended.reason == "the pipeline is paused"
     assert [shown.body for shown in transport.show("error")] == [b"1"]
     assert transport.peek("orders") == 1
@@ -166,10 +164,7 @@ def test_a_run_that_is_terminated_leaves_the_recovery_that_it_is_at_without_effe
         raise Terminated
 
     monkeypatch.setattr(recovery.processor, "give_up", slow)
-    running = PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt,
-        judge=recovery.judge, slots=2, limit=recovery.limit, on_attempt=terminate, on_interrupt=recovery.stop,
-    )  # fmt: skip
+    running = PipelineRun(pipeline, transport, "run 1", recovery, slots=2, on_attempt=terminate)
     with pytest.raises(Terminated):
         running.run()
     released.set()

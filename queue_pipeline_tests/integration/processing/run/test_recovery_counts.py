@@ -112,9 +112,8 @@ def test_a_pipeline_that_fails_is_limited_and_counts_in_the_database(transport):
     prove(transport)
     recovery, limited = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"0")), proof=THIS_CODE), []
     PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=1, limit=recovery.limit,
-        on_attempt=lambda _: limited.append(recovery.limit.is_on),
-    ).run()  # fmt: skip
+        pipeline, transport, "run 1", recovery, slots=1, on_attempt=lambda _: limited.append(recovery.limit.is_on)
+    ).run()
     assert limited == [False, False, False, True, True, True]
     (count,) = transport.failures.list().values()
     assert (count.failures, count.last_error) == (5, "Poisoned: 0 is poison")
@@ -143,9 +142,7 @@ def test_a_limited_pipeline_works_on_one_batch_at_a_time_until_one_succeeds(tran
             work(messages)
 
     recovery = Recovery(pipeline, transport, PlainTransformer(tolerant))
-    PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt, judge=recovery.judge, slots=3, limit=recovery.limit
-    ).run()
+    PipelineRun(pipeline, transport, "run 1", recovery, slots=3).run()
     assert seen == [1]
     assert bodies(transport, "billing") == list(range(7))
     assert not recovery.limit.is_on

@@ -47,10 +47,8 @@ def work_off(transport, owner, policy):
             pipeline,
             transport,
             f"{owner} {number}",
-            recovery.attempt,
-            judge=recovery.judge,
+            recovery,
             slots=2,
-            limit=recovery.limit,
         ).run()
 
 

@@ -129,7 +129,7 @@ def test_the_places_of_a_killed_run_are_free_when_its_lease_is_over(transport, b
 
 def test_the_heartbeat_of_a_run_renews_its_slots(transport):
     occupy(transport, "run elsewhere", 1)
-    slots = slots_of(declare(lease_seconds=900), transport, "run 1")
+    slots = slots_of(declare(lease_seconds=900), transport, "run 1", process="")
     slots.take(1)
     # As if it had taken them some time ago.
     transport.slots.renew(transport.resolve("orders"), "run 1", 5)

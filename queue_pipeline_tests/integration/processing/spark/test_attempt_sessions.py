@@ -38,11 +38,7 @@ def run(transport, spark, pipeline):
     sessions, attempts = AttemptSessions(lambda: spark), []
     executors = Executors(pipeline, transport, sessions)
     recovery = Recovery(pipeline, transport, SparkTransformer(pipeline, sessions), executors)
-    drain = PipelineRun(
-        pipeline, transport, "run 1", recovery.attempt,
-        judge=recovery.judge, slots=pipeline.slots, limit=recovery.limit, on_attempt=attempts.append,
-    )  # fmt: skip
-    ended = drain.run()
+    ended = PipelineRun(pipeline, transport, "run 1", recovery, slots=pipeline.slots, on_attempt=attempts.append).run()
     return ended, attempts
 
 

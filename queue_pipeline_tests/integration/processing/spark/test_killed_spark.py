@@ -51,9 +51,7 @@ def run(transport, shared, transform):
     transformer = SparkTransformer(pipeline, AttemptSessions(spark.session, pipeline.batch_seconds))
     recovery = Recovery(pipeline, transport, transformer, proof=THIS_CODE, spark=spark)
     try:
-        return PipelineRun(
-            pipeline, transport, "run 1", recovery.attempt, slots=2, judge=recovery.judge, limit=recovery.limit
-        ).run()  # fmt: skip
+        return PipelineRun(pipeline, transport, "run 1", recovery, slots=2).run()
     finally:
         spark.close()
 

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
+from queue_pipeline.processing.batch.executors import is_narrow
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.internals import calls, parts
 from queue_pipeline.processing.spark.internals.calls import (
@@ -15,7 +16,6 @@ from queue_pipeline.processing.spark.internals.calls import (
     spark_schema,
 )
 from queue_pipeline.processing.spark.internals.parts import PrivatePart, missing_parts
-from queue_pipeline.processing.spark.plan_partitioning import is_narrow
 
 
 @pytest.fixture(autouse=True)

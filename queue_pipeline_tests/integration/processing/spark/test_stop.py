@@ -21,7 +21,7 @@ CLASSIC = textwrap.dedent("""
     from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
     from queue_pipeline.processing.spark.internals.calls import collected, driver_exit_code, physical_plan
     from queue_pipeline.processing.spark.internals.parts import missing_parts
-    from queue_pipeline.processing.spark.plan_partitioning import is_narrow
+    from queue_pipeline.processing.batch.executors import is_narrow
     base = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     with AttemptSessions(lambda: base).session() as session:
         session.stop()

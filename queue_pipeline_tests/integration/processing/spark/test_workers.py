@@ -9,12 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from queue_pipeline.processing.batch.executors import _claimed
+from queue_pipeline.processing.batch.executors import _claimed, is_narrow
 from queue_pipeline.processing.batch.tasks import Reading
 from queue_pipeline.processing.batch.worker_transport import executor_settings
 from queue_pipeline.processing.source.reader import claim_parts
 from queue_pipeline.processing.spark.internals.calls import physical_plan
-from queue_pipeline.processing.spark.plan_partitioning import is_narrow
 from queue_pipeline.processing.spark.worker_daemon import LOADED
 from queue_pipeline.transport import new_message
 

@@ -35,10 +35,6 @@ def test_failed_runs_wait_longer_and_longer_up_to_a_limit():
     assert Recoverability(backoff_seconds=600).backoff.delay(9) == 600
 
 
-def test_an_unrecoverable_error_is_not_tried_again():
-    assert delayed_retry(USUAL, {}, NOW, unrecoverable=True) is None
-
-
 @given(st.integers(0, 8), st.integers(0, 8))
 def test_a_message_is_tried_exactly_so_often_in_all(immediate, delayed):
     policy = Recoverability(immediate_retries=immediate, delayed_retries=delayed)
@@ -64,6 +60,15 @@ def test_each_wait_is_a_step_longer_than_the_one_before():
         DelayedRetry(3, timedelta(seconds=30)),
         None,
     ]
+
+
+def test_a_schedule_holds_unless_the_policy_states_waits_of_its_own():
+    schedule = [5.0, 60.0]
+    assert delayed_retry(USUAL, {wire.RETRIES: "1"}, NOW, schedule) == DelayedRetry(2, timedelta(seconds=60))
+    assert delayed_retry(USUAL, {wire.RETRIES: "2"}, NOW, schedule) is None
+    own = Recoverability(delayed_retries=1)
+    assert delayed_retry(own, {}, NOW, schedule) == DelayedRetry(1, timedelta(seconds=10))
+    assert delayed_retry(own, {wire.RETRIES: "1"}, NOW, schedule) is None
 
 
 @pytest.mark.parametrize(

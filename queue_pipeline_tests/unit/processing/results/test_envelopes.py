@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from queue_pipeline.processing.declaration.pipeline import Output
 from queue_pipeline.processing.results.envelopes import Publication, Sending, envelopes
 from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.results.sorting import sort_outcomes
@@ -20,9 +21,13 @@ def sending(**options):
     return Sending("orders", "Shop.Orders", "orders@[dbo]@[shop]", known, now=NOW, **options)
 
 
+def output(queue, **options):
+    return {"outputs": {queue: Output(queue=queue, **options)}}
+
+
 def sent(*rows, **options):
     common = sending(**options)
-    return envelopes(sort_outcomes(related(*rows), common.message_types).sends, common)
+    return envelopes(sort_outcomes(related(*rows), common.typed).sends, common)
 
 
 def headers_of(*rows, **options):
@@ -32,7 +37,7 @@ def headers_of(*rows, **options):
 
 def test_a_send_carries_the_standard_headers():
     (headers,) = headers_of(
-        (message(), send()), message_types={"billing": "Shop.Invoice"}, content_types={"billing": "text/xml"}
+        (message(), send()), **output("billing", message_type="Shop.Invoice", content_type="text/xml")
     )
     assert headers == {
         wire.MESSAGE_ID: result_ids(["row1"], "orders", "billing", [0])[0],
@@ -59,7 +64,7 @@ def test_the_type_of_a_row_wins_over_that_of_its_queue_and_neither_means_none():
     rows = [(message(1), send(message_type="Own.Type")), (message(2), send())]
     types = [headers.get(wire.ENCLOSED_MESSAGE_TYPES) for row in rows for headers in headers_of(row)]
     assert types == ["Own.Type", None]
-    declared = headers_of(*rows, message_types={"billing": "Shop.Invoice"})
+    declared = headers_of(*rows, **output("billing", message_type="Shop.Invoice"))
     assert [headers[wire.ENCLOSED_MESSAGE_TYPES] for headers in declared] == ["Own.Type", "Shop.Invoice"]
 
 
@@ -86,7 +91,7 @@ def test_a_reply_that_is_a_number_is_a_control_message_without_body_and_type():
     (ready,) = sent(
         (message(1), reply(body=None, code=-3)),
         (message(2), reply(body=b"{}", message_type="Shop.Answer")),
-        message_types={"shop@[dbo]": "Shop.Declared"},
+        **output("shop@[dbo]", message_type="Shop.Declared"),
     )
     number, answer = (json.loads(text) for text in ready.headers)
     assert number[wire.CONTROL_MESSAGE] == "True"
@@ -139,7 +144,7 @@ def test_a_time_to_live_is_that_of_the_row_or_of_the_queue():
     assert list(ready.milliseconds) == [1_500, NEVER_EXPIRES]
     spans = [json.loads(text).get(wire.TIME_TO_BE_RECEIVED) for text in ready.headers]
     assert spans == ["00:00:01.5000000", None]
-    (ready,) = sent(*rows, times_to_live={"billing": 60.0})
+    (ready,) = sent(*rows, **output("billing", time_to_live=60))
     assert list(ready.milliseconds) == [1_500, 60_000]
     assert json.loads(ready.headers[1])[wire.TIME_TO_BE_RECEIVED] == "00:01:00"
 

@@ -1,5 +1,6 @@
 """Results are related to their messages, then separated into sends, failures and rows for tables."""
 
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, ORIGIN_FIELDS
 from queue_pipeline.processing.declaration.outcomes import OUTCOME, OUTCOME_FIELDS
+from queue_pipeline.processing.declaration.pipeline import Output
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.results.outcome_writer import outcome_messages, plain_sending, written_messages
 from queue_pipeline.processing.results.sorting import (
@@ -40,6 +42,7 @@ from queue_pipeline_tests.support.processing.outcome_tables import (
 )
 
 SENDING = plain_sending(Claim("c", "orders", "me", 1, 1, 0, 1))
+TO_BILLING = replace(SENDING, outputs={"billing": Output(queue="billing")})
 
 
 def batch(numbers):
@@ -142,12 +145,12 @@ def test_no_results_are_no_rows():
 def test_an_executor_refuses_a_result_of_no_message_and_names_its_id():
     rows = returned((message(1), send()), (message(None, id="lost"), send()))
     with pytest.raises(TransformError, match=r"orders: .* belongs to no message of the batch \(id lost\)"):
-        outcome_messages(rows, SENDING, ["billing"])
+        outcome_messages(rows, TO_BILLING)
 
 
 def test_an_executor_reports_which_messages_it_has_seen_results_of():
     rows = returned(*((message(number), None if number == 3 else send()) for number in (1, 2, 3, 7)))
-    ready, found = outcome_messages(rows, SENDING, ["billing"])
+    ready, found = outcome_messages(rows, TO_BILLING)
     assert (found.rows, found.empty) == ([(1, 3), (7, 7)], [(3, 3)])
     assert [len(one.ids) for one in ready] == [3]
 
@@ -331,10 +334,6 @@ def test_results_that_are_in_order_are_not_copied(numbers):
 def test_results_in_several_chunks_are_put_in_order():
     rows = pa.concat_tables([versions(5, 6), versions(1, 5)])
     assert in_order(rows).to_pydict() == {ROW_VERSION: [1, 5, 5, 6], "at": [0, 0, 1, 1]}
-
-
-def test_results_of_no_known_message_come_first():
-    assert in_order(versions(2, None, 1, None))["at"].to_pylist() == [1, 3, 2, 0]
 
 
 def test_many_results_of_few_messages_keep_their_order_within_each():
