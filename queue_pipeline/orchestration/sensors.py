@@ -67,15 +67,8 @@ def peek_sensor(
         place = Deployment(context.instance, database, _location(context), server, names)
         world = DagsterSurroundings(place, code, mover, upkeep if is_real else None)
         unsubscribed = subscriber.subscribe(database) if is_real else []
-        outcome = tick(
-            pipelines,
-            world,
-            Cursor.load(context.cursor),
-            now=time.time,
-            sleep=server.sleep,
-            budget_seconds=max(0.0, began + seconds - time.time()) if is_real else 0.0,
-            is_stopping=lambda: server.is_stopping,
-        )
+        until = began + seconds if is_real else began
+        outcome = tick(pipelines, world, Cursor.load(context.cursor), until=until)
         if server.is_stopping:
             _end_runs(place)
             return dg.SensorResult(skip_reason=STOPPING, cursor=outcome.cursor.dump())
