@@ -180,7 +180,7 @@ def _process_op(
             messages = count_of(figures.messages, "message")
             done = f"done: {ended.reason}; {messages} in {count_of(figures.batches, 'batch')}"
             log.close(done if ended.failure is None else None)
-            metadata.observe_queues(context, names, database, pipeline)
+            metadata.observe_queues(context, names, database, [pipeline])
             report_checks(context, names, database, pipeline, figures.expired)
         values = metadata.of_run(log.figures, retry, figures, ended.reason)
         if ended.failure is not None:
