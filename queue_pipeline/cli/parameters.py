@@ -1,7 +1,8 @@
-"""The types of arguments and options. Each refuses invalid values before the database is asked."""
+"""Arguments and options that commands share, and their types, which refuse invalid values without a database."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -30,12 +31,6 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # takes no argument befo
         if any("\ud800" <= character <= "\udfff" for character in value):
             self.fail(f"{value!r} is not valid UTF-8", param, ctx)
         return value
-
-
-class Queue(Text):
-    """The address of a queue, in the form that its database uses."""
-
-    name = "queue"
 
 
 class PipelineName(Text):
@@ -105,6 +100,15 @@ TIME_TO_LIVE = Seconds(
 DELAY = Seconds(0, LONGEST_DELAY.total_seconds(), "a number of seconds, not negative and at most a hundred years")
 
 
+def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Arguments and options as one decorator, in the order in which the help shows them."""
+
+    def add(command: F) -> F:
+        return functools.reduce(lambda decorated, option: option(decorated), reversed(several), command)
+
+    return add
+
+
 def number(name: str, dest: str | None = None, default: int | None = None, *, help: str) -> Callable[[F], F]:
     """An option that takes a whole number from 1."""
     names = [name] if dest is None else [name, dest]
@@ -112,6 +116,6 @@ def number(name: str, dest: str | None = None, default: int | None = None, *, he
 
 
 pipeline_argument = click.argument("name", type=PipelineName(), metavar="NAME")
-queue_argument = click.argument("queue", type=Queue(), metavar="QUEUE")
-queues_argument = click.argument("queues", type=Queue(), nargs=-1, required=True, metavar="QUEUE...")
-any_queues_argument = click.argument("queues", type=Queue(), nargs=-1, metavar="[QUEUE...]")
+queue_argument = click.argument("queue", type=Text(), metavar="QUEUE")
+queues_argument = click.argument("queues", type=Text(), nargs=-1, required=True, metavar="QUEUE...")
+any_queues_argument = click.argument("queues", type=Text(), nargs=-1, metavar="[QUEUE...]")

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from queue_pipeline.cli.output import answer, answer_table, duration, shortened, size_of
-from queue_pipeline.cli.parameters import ClaimAttempt, Queue
+from queue_pipeline.cli.parameters import ClaimAttempt, Text, queue_argument
 from queue_pipeline.cli.session import Session, shared_options, with_session
 from queue_pipeline.transport.claims.claim import Claim, ClaimStatus
 from queue_pipeline.transport.errors import QueuePipelineError
@@ -27,7 +27,7 @@ def claims() -> None:
 
 
 @claims.command("list")
-@click.argument("queue", type=Queue(), required=False, metavar="[QUEUE]")
+@click.argument("queue", type=Text(), required=False, metavar="[QUEUE]")
 @with_session
 def list_claims(session: Session, queue: str | None) -> None:
     """List the claims of a queue, or of all."""
@@ -65,7 +65,7 @@ def release(session: Session, claims: tuple[str, ...]) -> None:
 
 
 @claims.command("return")
-@click.argument("queue", type=Queue())
+@queue_argument
 @with_session
 def return_claims(session: Session, queue: str) -> None:
     """Put the messages of claims without a holder back into QUEUE.
@@ -108,7 +108,7 @@ def _row(status: ClaimStatus) -> tuple[object, ...]:
 
 
 @click.command()
-@click.argument("queue", type=Queue(), required=False, metavar="[QUEUE]")
+@click.argument("queue", type=Text(), required=False, metavar="[QUEUE]")
 @with_session
 def slots(session: Session, queue: str | None) -> None:
     """List the runs that work on a queue, or on all queues, and the slots that they hold.
