@@ -19,7 +19,7 @@ from queue_pipeline.transport.private_files import make_private_file
 
 MARK = "QUEUE_PIPELINE_MARK"
 POLITE_SECONDS = 6.0
-"""Dagster's code server waits for a tick in work, which may take longer than anybody wants to wait."""
+"""Dagster's code server waits for a tick in work, which may take longer than a person wants to wait."""
 STERN_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.1
 class Processes:
     """Starts programs, and ends them with all that came of them.
 
-    Whoever knows the mark can end them too, from another process and later.
+    Another process that knows the mark can end them, too, and later.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str], mark: str | None = None) -> None:

@@ -13,9 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from queue_pipeline.transport.private_files import PRIVATE_FOLDER, make_private_folder, write_private_file
-from tools.cluster.errors import ClusterError
-from tools.cluster.ports import STATE
-from tools.cluster.state import ClusterState
+from tools.cluster.state import STATE, ClusterError, ClusterState
 from tools.processes import Processes
 
 
@@ -79,7 +77,7 @@ class ClusterFolder:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            # Without the mark nobody can tell its processes from others, so it is not for us to throw away.
+            # Without the mark its processes cannot be told from others, so the file stays.
             raise ClusterError(f"{path} cannot be read: {error}; remove it if no cluster runs there") from None
 
     def write(self, state: ClusterState) -> None:
