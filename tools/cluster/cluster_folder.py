@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from queue_pipeline.transport.private_files import PRIVATE_FOLDER, make_private_folder, write_private_file
+from queue_pipeline.transport.private_files import PRIVATE_FOLDER, write_private_file
 from tools.cluster.state import STATE, ClusterError, ClusterState
-from tools.processes import Processes
+from tools.processes import Processes, occupied
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +56,9 @@ class ClusterFolder:
         write_private_file(self.conf / "spark-defaults.conf", "".join(lines))
         write_private_file(self.token, token)
 
-    @contextmanager
-    def occupied(self) -> Iterator[None]:
+    def occupied(self) -> AbstractContextManager[None]:
         """Keep others out while the cluster is started or stopped."""
-        make_private_folder(self.path)
-        with open(self.path / "lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ClusterError(f"the cluster in {self.path} is being started or stopped right now") from None
-            yield
+        return occupied(self.path, ClusterError(f"the cluster in {self.path} is being started or stopped right now"))
 
     def read(self) -> ClusterState | None:
         """The cluster that is written down, whether or not anything of it still runs."""
