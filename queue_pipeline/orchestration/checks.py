@@ -12,7 +12,7 @@ from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.resources import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport import QueueTransport
+from queue_pipeline.transport import QueueTable, QueueTransport
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import FailedMessage
@@ -129,60 +129,52 @@ def _result(passed: bool, description: str, values: Mapping[str, Any] | None = N
 
 
 def _errors(transport: QueueTransport, pipeline: QueuePipeline) -> dg.AssetCheckResult:
-    """Failures of this pipeline's queue; messages without a readable queue count too."""
-    queue, here = pipeline.error_queue, transport.resolve(pipeline.input_queue)
+    here = transport.resolve(pipeline.input_queue)
     if transport.layouts.of(here).keeps_failed:
-        return _failed_in_place(transport, pipeline)
-    last = transport.failed.last_row_version(queue)
-    recent = transport.failed.list(queue, limit=MOST_READ, after=max(BEFORE_ALL, last - MOST_READ))
+        where, (number, is_capped, rows) = f"in {here}", _failed_in_place(transport, here)
+    else:
+        where = f"of {pipeline.input_queue} in {pipeline.error_queue}"
+        number, is_capped, rows = _failed_copies(transport, pipeline, here)
+    if not number:
+        return _result(True, f"no failed message {where}", {"error_queue_messages": 0})
+    many = count_of(number, "failed message", " or more" if is_capped else "")
+    every = metadata.retry_all(transport, pipeline)
+    values = {
+        "error_queue_messages": number,
+        "retry_all": metadata.command_line(every),
+        "failed_messages": dg.MetadataValue.table(rows),
+    }
+    return _result(False, f"{many} {where}; fix the cause, then run: {every}", values)
+
+
+def _failed_copies(
+    transport: QueueTransport, pipeline: QueuePipeline, here: QueueTable
+) -> tuple[int, bool, list[dg.TableRecord]]:
+    """Messages of this pipeline's queue in the error queue; those without a readable queue count, too."""
+    last = transport.failed.last_row_version(pipeline.error_queue)
+    after = max(BEFORE_ALL, last - MOST_READ)
+    recent = transport.failed.list(pipeline.error_queue, limit=MOST_READ, after=after)
     own = [one for one in recent if one.failed_queue in (None, here.canonical, pipeline.input_queue)]
-    rows = [
-        metadata.failed_row(one.message_id, one.message_type, _cause(one), one.time_of_failure)
-        for one in own[-MOST_SHOWN:][::-1]
-    ]
     # Rows beyond those that were read may hold more of them.
-    is_capped = bool(own) and len(recent) < transport.peek(queue, MOST_READ + 1)
-    nothing = f"nothing of {pipeline.input_queue} is in {queue}"
-    return _failures(transport, pipeline, len(own), is_capped, rows, f"of {pipeline.input_queue} in {queue}", nothing)
+    is_capped = bool(own) and len(recent) < transport.peek(pipeline.error_queue, MOST_READ + 1)
+    return (
+        len(own),
+        is_capped,
+        [
+            metadata.failed_row(one.message_id, one.message_type, _cause(one), one.time_of_failure)
+            for one in own[-MOST_SHOWN:][::-1]
+        ],
+    )
 
 
-def _failed_in_place(transport: QueueTransport, pipeline: QueuePipeline) -> dg.AssetCheckResult:
+def _failed_in_place(transport: QueueTransport, here: QueueTable) -> tuple[int, bool, list[dg.TableRecord]]:
     """Failed messages of an NGinn queue, which stay in it."""
-    queue = transport.resolve(pipeline.input_queue)
-    found = transport.nginn.failed(queue, limit=MOST_READ)
-    now = datetime.now(UTC)
+    found, now = transport.nginn.failed(here, limit=MOST_READ), datetime.now(UTC)
     rows = [
         metadata.failed_row(str(one.id), one.label, one.error or "", now - timedelta(seconds=one.seconds_ago))
         for one in found[-MOST_SHOWN:][::-1]
     ]
-    nothing = f"nothing in {queue} has failed"
-    return _failures(transport, pipeline, len(found), len(found) == MOST_READ, rows, f"in {queue}", nothing)
-
-
-def _failures(
-    transport: QueueTransport,
-    pipeline: QueuePipeline,
-    number: int,
-    is_capped: bool,
-    rows: Sequence[dg.TableRecord],
-    where: str,
-    nothing: str,
-) -> dg.AssetCheckResult:
-    if not number:
-        return _result(True, nothing, {"error_queue_messages": 0})
-    many, every = (
-        count_of(number, "failed message", " or more" if is_capped else ""),
-        metadata.retry_all(transport, pipeline),
-    )
-    return _result(
-        False,
-        f"{many} {where}; fix the cause, then run: {every}",
-        {
-            "error_queue_messages": number,
-            "retry_all": metadata.command_line(every),
-            "failed_messages": dg.MetadataValue.table(rows),
-        },
-    )
+    return len(found), len(found) == MOST_READ, rows
 
 
 def _age(transport: QueueTransport, pipeline: QueuePipeline) -> dg.AssetCheckResult:

@@ -5,12 +5,13 @@ Queues, runs and the clock are its `Surroundings`: the sensor gives it the real 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Protocol
 
-from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline, read_pipelines
+from pydantic import Field, TypeAdapter
+
+from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.concurrency import Demand, RampUp, share, slots_to_start
 from queue_pipeline.transport.database.backoff import Backoff
@@ -96,31 +97,26 @@ class Cursor:
     """What is kept from one tick to the next."""
 
     ramp_up: Mapping[str, RampUp] = field(default_factory=dict)
-    database_failures: int = 0
+    database_failures: Annotated[int, Field(ge=0)] = 0
     database_retry_at: float = 0.0
     observed: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    pipelines: Sequence[WatchedPipeline] = ()
+    pipelines: tuple[WatchedPipeline, ...] = ()
     """What the loop watches: for readers of the cursor, such as `queue-pipeline health`."""
 
     def dump(self) -> str:
         """As the text that Dagster keeps."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return _CURSOR.dump_json(self).decode()
 
     @staticmethod
     def load(text: str | None) -> Cursor:
         """From the text that Dagster kept; without it, or if it cannot be read, the loop begins anew."""
         try:
-            values: dict[str, Any] = json.loads(text or "{}")
-            ramp_up = {
-                name: RampUp(**{counter: int(count) for counter, count in memory.items()})
-                for name, memory in values.get("ramp_up", {}).items()
-            }
-            observed = {name: (float(when), str(what)) for name, (when, what) in values.get("observed", {}).items()}
-            failures, retry_at = values.get("database_failures", 0), values.get("database_retry_at", 0.0)
-            pipelines = tuple(read_pipelines(values).values())
-            return Cursor(ramp_up, max(0, int(failures)), float(retry_at), observed, pipelines)
-        except (ValueError, TypeError, AttributeError, OverflowError):
+            return _CURSOR.validate_json(text or "{}")
+        except ValueError:
             return Cursor()
+
+
+_CURSOR = TypeAdapter(Cursor)
 
 
 @dataclass(frozen=True, slots=True)

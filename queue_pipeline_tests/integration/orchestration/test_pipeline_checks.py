@@ -37,7 +37,7 @@ def pasteable(queues, words, options=""):
 
 def test_an_empty_error_queue_passes(queues):
     found = check_pipeline(queues, pipelines.declare(), ERRORS)
-    assert (found.passed, found.description) == (True, "nothing of orders is in error")
+    assert (found.passed, found.description) == (True, "no failed message of orders in error")
 
 
 def test_failures_are_listed_with_the_command_that_retries_each(queues):
