@@ -137,7 +137,7 @@ def _runs(instance: dg.DagsterInstance, owners: Collection[str]) -> dict[str, dg
 def _report(place: Deployment, run: dg.DagsterRun, why: str) -> None:
     """End a run in Dagster, and release what it may hold."""
     is_cancelled = run.status is dg.DagsterRunStatus.CANCELING
-    message = f"The run is over: {why}, though Dagster showed it as {run.status.value}. Another run goes on."
+    message = f"The run is over: {why}, though Dagster showed it as {run.status.value}. Another run continues."
     logger.warning("run %s is over: %s", run.run_id, why)
     if is_cancelled:
         place.instance.report_run_canceled(run, message)
