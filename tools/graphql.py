@@ -6,6 +6,8 @@ import json
 import urllib.request
 from typing import Any
 
+IN_FLIGHT = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
+"""What Dagster calls runs that have not ended."""
 _TIMEOUT_SECONDS = 10.0
 # Nothing between this machine and itself.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -16,6 +16,8 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import quote
 
+from queue_pipeline.transport.errors import QueuePipelineError
+
 SUPERUSER = "queue_pipeline"
 _INSTALLED = Path("/usr/lib/postgresql")
 _START_TIMEOUT = 60.0
@@ -25,8 +27,8 @@ StopMode = Literal["fast", "immediate"]
 _STOP_SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
-class PostgresClusterError(RuntimeError):
-    """The cluster could not be created, started or spoken to."""
+class PostgresClusterError(QueuePipelineError):
+    """The cluster could not be created, started or asked."""
 
 
 def find_binaries(installed: Path = _INSTALLED) -> Path:
@@ -169,16 +171,8 @@ class PostgresCluster:
 
     def _launch(self, port: int) -> None:
         settings = [f"--{name}={value}" for name, value in self._settings.items()]
-        # setpriv replaces itself by the server, which thus is our child and hears of our death, however hard.
-        command = [
-            "setpriv",
-            "--pdeathsig",
-            "QUIT",
-            "--",
-            str(self._binaries / "postgres"),
-            "-D",
-            str(self._data),
-        ]
+        # setpriv replaces itself by the server, which so is our child and is stopped when we end, however that is.
+        command = ["setpriv", "--pdeathsig", "QUIT", "--", str(self._binaries / "postgres"), "-D", str(self._data)]
         command += ["-p", str(port), "-k", str(self.directory), "-c", "listen_addresses=127.0.0.1", *settings]
         with self._log.open("wb") as log:
             # A session of its own keeps a Ctrl-C on the tests from stopping the server under their clean-up.

@@ -6,20 +6,21 @@ A variable in the environment goes down to all of them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from queue_pipeline.transport.private_files import make_private_file
+from queue_pipeline.transport.private_files import make_private_file, make_private_folder
 
 MARK = "QUEUE_PIPELINE_MARK"
 POLITE_SECONDS = 6.0
-"""Dagster's code server waits for a tick in work, which may take longer than anybody wants to wait."""
+"""Dagster's code server waits for a tick in work, which may take longer than a person wants to wait."""
 STERN_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 
@@ -27,7 +28,7 @@ _LOOK_SECONDS = 0.1
 class Processes:
     """Starts programs, and ends them with all that came of them.
 
-    Whoever knows the mark can end them too, from another process and later.
+    Another process that knows the mark can end them, too, and later.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str], mark: str | None = None) -> None:
@@ -90,6 +91,18 @@ class Processes:
         for process in self._started:
             process.poll()
         return len(killed)
+
+
+@contextmanager
+def occupied(folder: Path, refusal: Exception) -> Iterator[None]:
+    """Hold the lock of a folder, which is made if it is missing; raises `refusal` if another process holds it."""
+    make_private_folder(folder)
+    with open(folder / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise refusal from None
+        yield
 
 
 def tail(log: Path, lines: int = 15) -> str:

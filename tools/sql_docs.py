@@ -17,8 +17,7 @@ _SUBJECTS = {
     "operations": "Slots of running batches, pauses, failures in a row.",
     "subscriptions": "Who wants which event types.",
     "user_tables": "Rows of the user's own tables, written with a completion.",
-    "audit": "What `queue-pipeline audit-indexes` looks at, and the statements that it proposes.",
-    "example": "The table of the worked example.",
+    "audit": "What `queue-pipeline audit-indexes` reads, and the statements that it proposes.",
     "nservicebus/queue": "Queue tables of NServiceBus: send, receive, peek, delayed messages.",
     "nservicebus/claim_messages": "The messages of a claim, in the table `<queue>.Claimed`.",
     "nservicebus/failed": "Messages in an error queue.",
@@ -37,7 +36,7 @@ def page() -> str:
     lines = [
         "# Every SQL statement",
         "",
-        "All SQL that this package runs stands in `sql/<dialect>/<subject>.sql`, a section a statement. This page is",
+        "All SQL that this package runs is in `sql/<dialect>/<subject>.sql`, one section per statement. This page is",
         "made of the comments there (`python -m tools.sql_docs`). Values are bound (`:name`), names in braces are",
         "quoted identifiers. `queue-pipeline script` prints what an installation creates, without a connection.",
         "",
@@ -52,9 +51,8 @@ def page() -> str:
         lines += [f"## {subject}", "", f"{purpose} Text: {links}.", "", "| statement | why | locks |", "|---|---|---|"]
         lines += [_row(name, {dialect: of[name] for dialect, of in found.items() if name in of}) for name in of_subject]
         lines.append("")
-    left = sorted({name.rpartition(".")[0] for name in names} - _SUBJECTS.keys())
-    if left:
-        raise SystemExit(f"tools.sql_docs: no purpose is given for {', '.join(left)}; add it to _SUBJECTS")
+    if left := sorted({name.rpartition(".")[0] for name in names} ^ _SUBJECTS.keys()):
+        raise SystemExit(f"tools.sql_docs: either sql/ or _SUBJECTS lacks {', '.join(left)}")
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from queue_pipeline.cli.output import visible, write, write_lines
+from queue_pipeline.cli.parameters import options
 from queue_pipeline.cli.rendering import body_text
 from queue_pipeline.cli.session import Session
 from queue_pipeline.transport.errors import ConfigurationError
@@ -24,22 +24,17 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.inspection.browsed import Browsed
 
 _WRITTEN_AT_ONCE = 1_000_000
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def export_options(command: F) -> F:
-    """Where a table of all messages goes, instead of a list of the first for people."""
-    for option in (
-        click.option(
-            "--parquet",
-            type=click.Path(dir_okay=False, path_type=Path),
-            metavar="FILE",
-            help="Write a Parquet file, one row per message: all messages, unless a maximum is given.",
-        ),
-        click.option("--csv", "as_csv", is_flag=True, help="Write the same as CSV to stdout."),
-    ):
-        command = option(command)
-    return command
+export_options = options(
+    click.option("--csv", "as_csv", is_flag=True, help="Write the same as CSV to stdout."),
+    click.option(
+        "--parquet",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Write a Parquet file, one row per message: all messages, unless a maximum is given.",
+    ),
+)
+"""Where a table of all messages goes, instead of a list of the first for people."""
 
 
 def check_export(session: Session, as_csv: bool, parquet: Path | None) -> bool:

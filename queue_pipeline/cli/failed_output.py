@@ -25,7 +25,7 @@ _OPTIONS = {"message_type": "--type", "exception": "--exception", "failed_queue"
 
 
 def write_failed(messages: Sequence[FailedMessage]) -> None:
-    """A line a message, with the beginning of its error."""
+    """One line per message, with the beginning of its error."""
     columns = ("message", "type", "failed in", "when", "error")
     write_table(columns, [_row(message) for message in messages])
 
@@ -68,7 +68,7 @@ def write_retried(result: Retried, error_queue: str) -> None:
         went = [(queue, f"{number:,}") for queue, number in result.queues.items()]
         write_table(("queue", "returned"), went, figures=("returned",))
     if result.held:
-        write_lines(f"{count_of(result.held, 'message')} of {error_queue} held or taken by others")
+        write_lines(f"skipped {count_of(result.held, 'message')} of {error_queue} that others hold or took")
     if result.skipped:
         stayed = [(each.message_id, shortened(each.failed_queue), each.reason) for each in result.named]
         write_table(("stayed", "failed in", "why"), stayed)

@@ -128,6 +128,11 @@ def shortened(text: str | None) -> str | None:
     return line if len(line) <= LONGEST_CELL else f"{line[: LONGEST_CELL - 1]}…"
 
 
+def figure(number: int | None, *, capped: bool = False) -> str | None:
+    """A number in a table; `capped`: at least this many."""
+    return None if number is None else f"{number:,}{' or more' if capped else ''}"
+
+
 def duration(seconds: float | None) -> str | None:
     """A duration in the largest unit that fits: `1.5 min`."""
     if seconds is None:

@@ -1,7 +1,8 @@
-"""The types of arguments and options. Each refuses invalid values before the database is asked."""
+"""Arguments and options that commands share, and their types, which refuse invalid values without a database."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,8 +13,6 @@ from queue_pipeline.transport.messages.message import LONGEST_DELAY, LONGEST_TIM
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PIPELINE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
-_CLAIM_ATTEMPT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}@[1-9][0-9]*")
 SHORTEST_TIME_TO_LIVE = 0.001
 """Seconds: the database counts milliseconds."""
 
@@ -32,34 +31,18 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # takes no argument befo
         return value
 
 
-class Queue(Text):
-    """The address of a queue, in the form that its database uses."""
+class Matching(Text):
+    """Text of one form."""
 
-    name = "queue"
-
-
-class PipelineName(Text):
-    """The name of a pipeline: what an identifier of its tools may be."""
-
-    name = "name"
+    def __init__(self, form: str, rule: str) -> None:
+        self._form = re.compile(form)
+        self._rule = rule
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what no pipeline can be called: a mistyped name would pause nothing."""
-        if not _PIPELINE_NAME.fullmatch(super().convert(value, param, ctx)):
-            self.fail(f"{value!r} is not a name of 1 to 100 letters, digits and underscores", param, ctx)
+        """Refuse other text; the error says what is expected."""
+        if not self._form.fullmatch(super().convert(value, param, ctx)):
+            self.fail(f"{value!r} is not {self._rule}", param, ctx)
         return value
-
-
-class ClaimAttempt(Text):
-    """A claim and its holder as CLAIM_ID@GENERATION, the way `claims list` names them."""
-
-    name = "claim"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse an id without a generation: the present holder of the claim would lose it."""
-        if not _CLAIM_ATTEMPT.fullmatch(super().convert(value, param, ctx)):
-            self.fail(f"{value!r} is not of the form CLAIM_ID@GENERATION, as claims list shows it", param, ctx)
-        return value.lower()
 
 
 class Seconds(click.FloatRange):
@@ -94,6 +77,13 @@ class Header(Text):
         return name, content
 
 
+# A mistyped name would pause nothing.
+PIPELINE_NAME = Matching(r"[A-Za-z0-9_]{1,100}", "a name of 1 to 100 letters, digits and underscores")
+# An id without a generation could take the claim from its present holder.
+CLAIM = Matching(
+    r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}@[1-9][0-9]*",
+    "of the form CLAIM_ID@GENERATION, as claims list shows it",
+)
 # A database counts in 32 bits; more would fail there with words that name no option.
 POSITIVE = click.IntRange(min=1, max=2**31 - 1)
 TIME_TO_LIVE = Seconds(
@@ -105,13 +95,22 @@ TIME_TO_LIVE = Seconds(
 DELAY = Seconds(0, LONGEST_DELAY.total_seconds(), "a number of seconds, not negative and at most a hundred years")
 
 
+def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Arguments and options as one decorator, in the order in which the help shows them."""
+
+    def add(command: F) -> F:
+        return functools.reduce(lambda decorated, option: option(decorated), reversed(several), command)
+
+    return add
+
+
 def number(name: str, dest: str | None = None, default: int | None = None, *, help: str) -> Callable[[F], F]:
     """An option that takes a whole number from 1."""
     names = [name] if dest is None else [name, dest]
     return click.option(*names, type=POSITIVE, metavar="N", default=default, show_default=True, help=help)
 
 
-pipeline_argument = click.argument("name", type=PipelineName(), metavar="NAME")
-queue_argument = click.argument("queue", type=Queue(), metavar="QUEUE")
-queues_argument = click.argument("queues", type=Queue(), nargs=-1, required=True, metavar="QUEUE...")
-any_queues_argument = click.argument("queues", type=Queue(), nargs=-1, metavar="[QUEUE...]")
+pipeline_argument = click.argument("name", type=PIPELINE_NAME, metavar="NAME")
+queue_argument = click.argument("queue", type=Text(), metavar="QUEUE")
+queues_argument = click.argument("queues", type=Text(), nargs=-1, required=True, metavar="QUEUE...")
+any_queues_argument = click.argument("queues", type=Text(), nargs=-1, metavar="[QUEUE...]")

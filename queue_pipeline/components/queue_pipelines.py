@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from queue_pipeline.components.scaffolder import QueuePipelinesScaffolder
-from queue_pipeline.orchestration.definitions import build_definitions, resources_of
+from queue_pipeline.orchestration.definitions import build_definitions, pipelines_of, resources_of
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.pipeline_asset import pipeline_spec
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
@@ -70,18 +70,15 @@ class QueuePipelines(dg.Component, dg.Model, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Everything that `queue_definitions` makes."""
-        declared = [declare(one, context) for one in self.pipelines]
-        built = build_definitions(
-            [*declared, *pipelines_beside(context)],
-            Names(self.prefix),
-            get_asset_spec=self.get_asset_spec,
-            execute=self.execute,
-        )
-        database = self.database
+        database, names = self.database, Names(self.prefix)
         if database is not None and _VARIABLE.fullmatch(database):
             database = dg.EnvVar(database)
-        return dg.Definitions.merge(
-            built, dg.Definitions(resources=resources_of(database, self.spark, Names(self.prefix)))
+        return build_definitions(
+            [*(declare(one, context) for one in self.pipelines), *pipelines_beside(context)],
+            names,
+            get_asset_spec=self.get_asset_spec,
+            execute=self.execute,
+            resources=resources_of(database, self.spark, names),
         )
 
     def get_asset_spec(self, pipeline: QueuePipeline) -> dg.AssetSpec:
@@ -131,14 +128,8 @@ def load(reference: str, context: dg.ComponentLoadContext, what: str) -> Any:
 def pipelines_beside(context: dg.ComponentLoadContext) -> list[QueuePipeline]:
     """The pipelines that Python modules beside the defs.yaml declare, by name."""
     folder = context.path if context.path.is_dir() else context.path.parent
-    found: dict[str, QueuePipeline] = {}
-    for path in sorted(folder.glob("*.py")):
-        if not _is_of_pipelines(path):
-            continue
-        for value in vars(context.load_defs_relative_python_module(path)).values():
-            if isinstance(value, QueuePipeline) and found.setdefault(value.name, value) is not value:
-                raise ConfigurationError(f"two pipelines beside {folder.name}/defs.yaml are called {value.name!r}")
-    return [found[name] for name in sorted(found)]
+    paths = sorted(path for path in folder.glob("*.py") if _is_of_pipelines(path))
+    return pipelines_of(context.load_defs_relative_python_module(path) for path in paths)
 
 
 def _is_of_pipelines(path: Path) -> bool:

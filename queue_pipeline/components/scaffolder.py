@@ -61,7 +61,7 @@ def test_orders_become_invoices_and_one_without_a_total_fails(queue_spark):
 
 
 class ScaffoldParams(BaseModel):
-    """What `dg scaffold` may be told."""
+    """The options of `dg scaffold`."""
 
     input_queue: str = Field(default="orders", description="the queue to read")
     output_queue: str = Field(default="invoices", description="the queue to send results to")

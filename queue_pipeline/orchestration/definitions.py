@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -47,8 +47,7 @@ def queue_definitions(
     production database must not start to consume its queues.
     """
     names = Names(prefix)
-    built = build_definitions(pipelines, names, autostart=autostart)
-    return dg.Definitions.merge(built, dg.Definitions(resources=resources_of(database, spark, names)))
+    return build_definitions(pipelines, names, autostart=autostart, resources=resources_of(database, spark, names))
 
 
 def resources_of(
@@ -60,15 +59,21 @@ def resources_of(
 
 def find_pipelines(package: ModuleType) -> list[QueuePipeline]:
     """Every pipeline that a module of a package declares, by name; the modules are imported."""
+    modules = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    return pipelines_of(importlib.import_module(module.name) for module in modules)
+
+
+def pipelines_of(modules: Iterable[ModuleType]) -> list[QueuePipeline]:
+    """Every pipeline that a module declares, by name; one that is imported from another module counts once."""
     found: dict[str, tuple[QueuePipeline, str]] = {}
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        for value in vars(importlib.import_module(module.name)).values():
+    for module in modules:
+        for value in vars(module).values():
             if not isinstance(value, QueuePipeline):
                 continue
-            known, where = found.setdefault(value.name, (value, module.name))
+            known, where = found.setdefault(value.name, (value, module.__name__))
             if known is not value:
                 raise ConfigurationError(
-                    f"two pipelines are called {value.name!r}, in {where} and in {module.name}; rename one"
+                    f"two pipelines are called {value.name!r}, in {where} and in {module.__name__}; rename one"
                 )
     return [found[name][0] for name in sorted(found)]
 
@@ -80,8 +85,9 @@ def build_definitions(
     autostart: bool | None = None,
     get_asset_spec: GetAssetSpec | None = None,
     execute: Execute | None = None,
+    resources: Mapping[str, Any] | None = None,
 ) -> dg.Definitions:
-    """Definitions without their resources. `get_asset_spec` and `execute` change the asset of a pipeline."""
+    """Definitions, with `resources` or without. `get_asset_spec` and `execute` change the asset of a pipeline."""
     names = names or Names()
     running = is_on(os.environ, AUTOSTART_VARIABLE, otherwise=False) if autostart is None else autostart
     sensor_status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
@@ -108,6 +114,7 @@ def build_definitions(
         jobs=[*jobs, audit, *beside],
         sensors=[peek_sensor(pipelines, jobs, sensor_status, code, names)],
         schedules=maintenance_schedules(schedule_status, names),
+        resources=resources,
     )
 
 
@@ -157,7 +164,7 @@ def _pipeline_job(pipeline: QueuePipeline, code: SourceCode | None, names: Names
         # Every further process costs two seconds, and a JVM: measured three times slower to start with Spark.
         executor_def=dg.in_process_executor,
         description=f"Processes what waits in {pipeline.input_queue}. It needs no config: the launchpad opens with the "
-        "settings of Spark and of the database as they are, and a run may change them.",
+        "present settings of Spark and of the database, and a run may change them.",
         tags={PIPELINE_TAG: names.pipeline_tag(pipeline), **({CODE_TAG: code.fingerprint} if code else {})},
     )
 

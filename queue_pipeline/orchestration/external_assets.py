@@ -13,6 +13,11 @@ from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages.event import Event
 
 
+def queues_of(pipelines: Sequence[QueuePipeline]) -> list[str]:
+    """Every queue that the pipelines read or write, once."""
+    return list(dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues))
+
+
 def queue_specs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.AssetSpec]:
     """Every queue as an external asset that depends on the pipelines that send to it."""
     senders: dict[str, list[QueuePipeline]] = {}

@@ -24,9 +24,9 @@ LONGEST_REASON = 300
 
 
 class FailedMessagesConfig(dg.Config):
-    """Which failed messages are meant: those that meet all that is given, or all of them; never none by mistake."""
+    """Which failed messages are meant: those that match every given field, or all; an empty choice is refused."""
 
-    all: bool = Field(False, description="true: all failed messages, and nothing else is given.")
+    all: bool = Field(False, description="true: all failed messages; then choose by no other field.")
     ids: list[str] = Field([], description="Message ids, for example [6f1c0f0e-0001, 6f1c0f0e-0002].")
     exception: str = Field("", description="For example CountryNotServed; the last part of a name is enough.")
     message_type: str = Field("", description="For example Shop.OrderPlaced.")

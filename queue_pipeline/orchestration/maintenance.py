@@ -8,6 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from queue_pipeline.orchestration import metadata
+from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.op_job import op_job
 from queue_pipeline.orchestration.resources import transport_of
@@ -17,6 +18,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.texts import count_of
+from queue_pipeline.transport.transport import DEFAULT_PURGE_BATCH
 
 PURGE_JOB = "purge_expired"
 AUDIT_JOB = "audit_indexes"
@@ -25,27 +27,29 @@ MOVE_PEEK_SECONDS = 0.5
 
 
 class PurgeConfig(dg.Config):
-    """How purging is done."""
+    """How many messages are deleted at once."""
 
-    batch: int = Field(10_000, description="Messages per transaction.")
+    batch: int = Field(DEFAULT_PURGE_BATCH, description="Messages per transaction.")
 
 
 class MoveConfig(dg.Config):
-    """How long the mover of due messages stays."""
+    """How long the job waits for messages that are due soon."""
 
-    linger_seconds: float = Field(60.0, description="Stay while a message is due within this time; at most 10 minutes.")
+    linger_seconds: float = Field(
+        60.0, description="Go on while a message is due within this time; at most 10 minutes."
+    )
 
 
 def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[dg.JobDefinition]:
     """The jobs over all queues of all pipelines."""
-    queues = list(dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues))
+    queues = queues_of(pipelines)
     needs = {names.transport}
 
     @dg.op(
         name=names.named("purge"),
         required_resource_keys=needs,
         description="Deletes messages whose time to live is over, and processed messages of NGinn queues after their "
-        "retention, batch by batch; rows that others hold are left.",
+        "retention, batch by batch. Rows that other processes hold stay.",
     )
     def purge(context: dg.OpExecutionContext, config: PurgeConfig) -> None:
         database = transport_of(context, names).transport()
@@ -75,9 +79,7 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[d
         name=names.named("observe"), required_resource_keys=needs, description="Records depth and age of every queue."
     )
     def observe(context: dg.OpExecutionContext) -> None:
-        database = transport_of(context, names).transport()
-        for pipeline in pipelines:
-            metadata.observe_queues(context, names, database, pipeline)
+        metadata.observe_queues(context, names, transport_of(context, names).transport(), pipelines)
 
     @dg.op(
         name=names.named("subscribe_all"),
@@ -92,8 +94,8 @@ def maintenance_jobs(pipelines: Sequence[QueuePipeline], names: Names) -> list[d
                 context.log.info(f"subscribed {pipeline.endpoint_name} to {topic}")
         context.add_output_metadata({"subscribed": new})
 
-    by_hand = "Moves due messages by hand; while the peek sensor is switched on they move by themselves."
-    subscribes = "Makes the subscriptions of pipelines by hand; the peek sensor makes them once when it is on."
+    by_hand = "Moves due messages by hand. The peek sensor moves them while it is switched on."
+    subscribes = "Subscribes pipelines to their events by hand. The peek sensor does so once while it is switched on."
     return [
         op_job(purge, names, PURGE_JOB, "Deletes expired messages of every queue.", PurgeConfig),
         op_job(move, names, "move_due", by_hand, MoveConfig),
@@ -124,7 +126,7 @@ def move_until_quiet(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Move what is due, and stay while something is due within the linger; returns how many were moved."""
+    """Move what is due, and go on while something is due within the linger; returns how many were moved."""
     total, end = 0, now() + MOVE_SECONDS
     while True:
         due: list[float] = []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import dagster as dg
 
+from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
@@ -149,9 +150,9 @@ def lines(pipeline: QueuePipeline, attempted: Attempted) -> Iterator[tuple[int, 
         elif attempted.step is Step.WAIT:
             yield logging.INFO, f"1 message failed and waits, uncounted, while others are tried: {reason}"
         elif attempted.step is Step.ISOLATE:
-            messages = count_of(sum(claim.messages for claim in attempted.again), "message")
-            died = "were in work when Spark or a part of it died"
-            yield logging.WARNING, f"{messages} {died}, and are tried alone: {reason}"
+            number = sum(claim.messages for claim in attempted.again)
+            held = f"{count_of(number, 'message')} {'was' if number == 1 else 'were'} in work"
+            yield logging.WARNING, f"{held} when Spark or a part of it died; each batch will be tried alone: {reason}"
         elif attempted.step is Step.SPLIT and attempted.again:
             sizes = " and ".join(f"{claim.messages:,}" for claim in attempted.again)
             yield logging.INFO, f"a batch failed and will be tried in parts of {sizes} messages: {reason}"
@@ -237,13 +238,13 @@ def queue_observation(
 
 
 def observe_queues(
-    context: dg.OpExecutionContext, names: Names, transport: QueueTransport, pipeline: QueuePipeline
+    context: dg.OpExecutionContext, names: Names, transport: QueueTransport, pipelines: Sequence[QueuePipeline]
 ) -> None:
-    """Record the queues of a pipeline as they are at the end of a run, whose outcome does not depend on it."""
-    for queue in pipeline.queues:
-        error_queue = pipeline.error_queue if queue == pipeline.input_queue else None
+    """Record the queues of pipelines as they are now; a queue that cannot be read fails no run."""
+    error_queues = {pipeline.input_queue: pipeline.error_queue for pipeline in pipelines}
+    for queue in queues_of(pipelines):
         try:
-            observation = queue_observation(names, transport, queue, error_queue)
+            observation = queue_observation(names, transport, queue, error_queues.get(queue))
         except QueuePipelineError as error:
             context.log.warning(f"queue {queue} could not be observed: {error}")
             continue

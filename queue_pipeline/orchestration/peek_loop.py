@@ -1,16 +1,17 @@
 """The peek loop: watches the queues of all pipelines, and decides when runs are started.
 
-It gets queues, runs and the clock from its caller: the sensor gives the real ones.
+Queues, runs and the clock are its `Surroundings`: the sensor gives it the real ones, a test its own.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Protocol
 
-from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline, read_pipelines
+from pydantic import Field, TypeAdapter
+
+from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.concurrency import Demand, RampUp, share, slots_to_start
 from queue_pipeline.transport.database.backoff import Backoff
@@ -19,6 +20,7 @@ from queue_pipeline.transport.errors import (
     DatabaseUnavailableError,
     LockTimeoutError,
     QueueNotFoundError,
+    QueuePipelineError,
     TableNotFoundError,
     TransientDatabaseError,
 )
@@ -32,7 +34,7 @@ _WHAT = {AccessDeniedError: "refuses access", LockTimeoutError: "is locked", Tra
 
 @dataclass(frozen=True, slots=True)
 class Peeked:
-    """What a look at one queue found."""
+    """How many messages wait in a queue, and whether there may be more."""
 
     waiting: int
     capped: bool = False
@@ -60,7 +62,16 @@ class Runs:
 
 
 class Surroundings(Protocol):
-    """What the loop sees of the world."""
+    """What the loop sees and does outside of itself."""
+
+    def now(self) -> float:
+        """The time in seconds."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, but not for longer than until the process stops."""
+
+    def is_stopping(self) -> bool:
+        """Whether the process stops."""
 
     def peek(self, pipeline: QueuePipeline) -> Peeked:
         """Count what waits."""
@@ -69,16 +80,16 @@ class Surroundings(Protocol):
         """Count who is at work."""
 
     def paused(self) -> set[str]:
-        """The names of pipelines that are held."""
+        """The names of paused pipelines."""
 
     def end_old_runs(self, pipelines: Sequence[QueuePipeline]) -> None:
         """Have runs end that work with other code than the one that is deployed now."""
 
     def look_after(self, until: float) -> None:
-        """Do what is due beside the peeks, if it can begin before a time."""
+        """Do the upkeep that is due, as far as it can begin before a time."""
 
     def move_due(self) -> float:
-        """Move delayed messages that are due; returns the seconds until the next look at them."""
+        """Move delayed messages that are due; returns the seconds until it should be called again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,31 +97,26 @@ class Cursor:
     """What is kept from one tick to the next."""
 
     ramp_up: Mapping[str, RampUp] = field(default_factory=dict)
-    database_failures: int = 0
+    database_failures: Annotated[int, Field(ge=0)] = 0
     database_retry_at: float = 0.0
     observed: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    pipelines: Sequence[WatchedPipeline] = ()
-    """What the loop watches, for those who read the cursor: the loop itself knows it."""
+    pipelines: tuple[WatchedPipeline, ...] = ()
+    """What the loop watches: for readers of the cursor, such as `queue-pipeline health`."""
 
     def dump(self) -> str:
         """As the text that Dagster keeps."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return _CURSOR.dump_json(self).decode()
 
     @staticmethod
     def load(text: str | None) -> Cursor:
         """From the text that Dagster kept; without it, or if it cannot be read, the loop begins anew."""
         try:
-            values: dict[str, Any] = json.loads(text or "{}")
-            ramp_up = {
-                name: RampUp(**{counter: int(count) for counter, count in memory.items()})
-                for name, memory in values.get("ramp_up", {}).items()
-            }
-            observed = {name: (float(when), str(what)) for name, (when, what) in values.get("observed", {}).items()}
-            failures, retry_at = values.get("database_failures", 0), values.get("database_retry_at", 0.0)
-            pipelines = tuple(read_pipelines(values).values())
-            return Cursor(ramp_up, max(0, int(failures)), float(retry_at), observed, pipelines)
-        except (ValueError, TypeError, AttributeError, OverflowError):
+            return _CURSOR.validate_json(text or "{}")
+        except ValueError:
             return Cursor()
+
+
+_CURSOR = TypeAdapter(Cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,111 +138,133 @@ class Tick:
     said: Sequence[str]
 
 
-def tick(
-    pipelines: Sequence[QueuePipeline],
-    world: Surroundings,
-    cursor: Cursor,
-    *,
-    now: Callable[[], float],
-    sleep: Callable[[float], None],
-    budget_seconds: float,
-    is_stopping: Callable[[], bool] = lambda: False,
-) -> Tick:
+def tick(pipelines: Sequence[QueuePipeline], world: Surroundings, cursor: Cursor, *, until: float) -> Tick:
     """Peek until something waits, the time of the tick is over, or the process stops.
 
-    The whole tick returns at once when a run is to be started: nothing is submitted before it does.
+    The tick returns at once when a run is to be started: Dagster submits no run before it does.
     """
-    end = now() + budget_seconds
-    next_peek = {pipeline.name: 0.0 for pipeline in pipelines}
-    said: dict[str, str] = {}
-    if cursor.database_failures and not _wait_for_database(cursor, end, now, sleep, is_stopping):
-        return Tick((), cursor, (_away(cursor),))
-    while True:
-        if is_stopping():
-            # A run that is requested now would not be started, and count as failed.
-            return Tick((), cursor, (STOPPING,))
+    return _PeekLoop(pipelines, world, cursor, until).run()
+
+
+class _PeekLoop:
+    """A tick in progress: what it has found of each pipeline, and when each queue is peeked next."""
+
+    def __init__(self, pipelines: Sequence[QueuePipeline], world: Surroundings, cursor: Cursor, until: float) -> None:
+        self._pipelines = pipelines
+        self._world = world
+        self._cursor = cursor
+        self._until = until
+        self._next_peek = {pipeline.name: 0.0 for pipeline in pipelines}
+        self._said: dict[str, str] = {}
+
+    def run(self) -> Tick:
+        world = self._world
+        if self._cursor.database_failures and not self._wait_for_database():
+            return self._ended(self._still_away())
+        while not world.is_stopping():
+            try:
+                starts = self._peek_all()
+            except (DatabaseUnavailableError, TransientDatabaseError, AccessDeniedError) as error:
+                return self._ended(self._database_failed(error))
+            except TableNotFoundError as error:
+                queues = ", ".join(dict.fromkeys(pipeline.input_queue for pipeline in self._pipelines))
+                return self._ended(f"{queues}: {error}")
+            world.look_after(self._until)
+            # Also when runs are started: they move what is due in their own queues only.
+            due_seconds = world.move_due()
+            if starts and not world.is_stopping():
+                return self._ended(*self._said.values(), starts=starts)
+            pause = min(min(self._next_peek.values(), default=self._until) - world.now(), due_seconds)
+            if not self._pipelines or world.now() + max(pause, 0.0) >= self._until:
+                return self._ended(*self._said.values())
+            if pause > 0:
+                world.sleep(pause)
+        # A run that is requested now would not be started, and would count as failed.
+        return self._ended(STOPPING)
+
+    def _ended(self, *said: str, starts: Sequence[Start] = ()) -> Tick:
+        return Tick(starts, self._cursor, said)
+
+    def _peek_all(self) -> list[Start]:
+        """Peek at every queue whose time has come; raises what concerns the whole database."""
+        self._world.end_old_runs(self._pipelines)
+        ready = [pipeline for pipeline in self._pipelines if self._world.now() >= self._next_peek[pipeline.name]]
+        paused = self._world.paused() if ready else set()
         starts: list[Start] = []
-        ready = [pipeline for pipeline in pipelines if now() >= next_peek[pipeline.name]]
-        try:
-            world.end_old_runs(pipelines)
-            paused = world.paused() if ready else set()
-            for pipeline in ready:
-                next_peek[pipeline.name] = now() + pipeline.peek_delay
-                if pipeline.name in paused:
-                    said[pipeline.name] = f"{pipeline.name} is paused"
-                    continue
-                try:
-                    found = world.peek(pipeline)
-                except (QueueNotFoundError, AccessDeniedError) as error:
-                    said[pipeline.name] = str(error)
-                    continue
-                except LockTimeoutError as error:
-                    # It has waited for long: the others come first, and not all of them if they are locked, too.
-                    said[pipeline.name], next_peek[pipeline.name] = str(error), end
-                    if now() >= end:
-                        break
-                    continue
-                new, cursor, said[pipeline.name] = _decide(pipeline, found, world, cursor, now())
-                starts += new
-            cursor = replace(cursor, database_failures=0, database_retry_at=0.0)
-        except (DatabaseUnavailableError, TransientDatabaseError, AccessDeniedError) as error:
-            failures = cursor.database_failures + 1
-            wait = DATABASE_BACKOFF.delay(failures)
-            cursor = replace(cursor, database_failures=failures, database_retry_at=now() + wait)
-            what = _WHAT.get(type(error), "is away")
-            reason = f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else _away(cursor)
-            return Tick((), cursor, (reason,))
-        except TableNotFoundError as error:
-            queues = ", ".join(dict.fromkeys(pipeline.input_queue for pipeline in pipelines))
-            return Tick((), cursor, (f"{queues}: {error}",))
-        world.look_after(end)
-        # Also when runs are started: they move what is due in their own queues only.
-        due_seconds = world.move_due()
-        if starts and not is_stopping():
-            return Tick(starts, cursor, tuple(said.values()))
-        pause = min(min(next_peek.values(), default=end) - now(), due_seconds)
-        if not pipelines or now() + max(pause, 0.0) >= end:
-            return Tick((), cursor, tuple(said.values()))
-        if pause > 0:
-            sleep(pause)
+        for pipeline in ready:
+            self._next_peek[pipeline.name] = self._world.now() + pipeline.peek_delay
+            if pipeline.name in paused:
+                self._said[pipeline.name] = f"{pipeline.name} is paused"
+                continue
+            try:
+                found = self._world.peek(pipeline)
+            except (QueueNotFoundError, AccessDeniedError) as error:
+                self._said[pipeline.name] = str(error)
+            except LockTimeoutError as error:
+                # Each wait for a lock is long: other queues come first, and none once the time of the tick is over.
+                self._said[pipeline.name], self._next_peek[pipeline.name] = str(error), self._until
+                if self._world.now() >= self._until:
+                    break
+            else:
+                starts += self._starts(pipeline, found)
+        self._cursor = replace(self._cursor, database_failures=0, database_retry_at=0.0)
+        return starts
 
+    def _starts(self, pipeline: QueuePipeline, found: Peeked) -> list[Start]:
+        """Ask the policy; a pipeline whose last runs failed waits before it is tried again."""
+        name = pipeline.name
+        if not found.waiting:
+            self._ask(pipeline, Demand(0, False, 0, pipeline.batch_messages, pipeline.max_concurrency))
+            self._said[name] = f"{name}: nothing waits"
+            return []
+        runs = self._world.runs(pipeline)
+        # What others do says nothing about why runs fail here.
+        if runs.failed_in_a_row and runs.last_failure is not None and runs.slots == runs.elsewhere:
+            left = runs.last_failure + pipeline.retries.backoff.delay(runs.fruitless - 1) - self._world.now()
+            if left > 0:
+                failed, why = count_of(runs.failed_in_a_row, "run"), f". {runs.last_error}" if runs.last_error else ""
+                self._said[name] = f"{name}: the last {failed} failed; next try in {left:.0f} s, {_wait(found)}{why}"
+                return []
+        is_limited = pipeline.retries.is_limited(runs.failed_attempts)
+        most = 1 if is_limited else pipeline.max_concurrency
+        demand = Demand(found.waiting, found.capped, runs.slots, pipeline.batch_messages, most)
+        self._said[name] = f"{name}: {_wait(found)}, {count_of(runs.slots, 'slot')} at work"
+        if runs.elsewhere:
+            self._said[name] += f", {runs.elsewhere} of them on other machines"
+        if is_limited:
+            attempts = count_of(runs.failed_attempts, "attempt")
+            self._said[name] += f"; one batch at a time, because the last {attempts} failed"
+        many = f"{found.waiting:,}{' or more' if found.capped else ''}"
+        return [Start(pipeline, slots, many) for slots in _slots(pipeline, self._ask(pipeline, demand), demand)]
 
-def _decide(
-    pipeline: QueuePipeline, found: Peeked, world: Surroundings, cursor: Cursor, now: float
-) -> tuple[list[Start], Cursor, str]:
-    """Ask the policy; a pipeline whose last runs failed waits before it is tried again."""
-    if not found.waiting:
-        nothing = Demand(0, False, 0, pipeline.batch_messages, pipeline.max_concurrency)
-        return [], _ask(pipeline, nothing, cursor)[1], f"{pipeline.name}: nothing waits"
-    runs = world.runs(pipeline)
-    # What others do says nothing about why runs fail here.
-    if runs.failed_in_a_row and runs.last_failure is not None and runs.slots == runs.elsewhere:
-        left = runs.last_failure + pipeline.retries.backoff.delay(runs.fruitless - 1) - now
-        if left > 0:
-            waits = f"next try in {left:.0f} s, {_wait(found)}"
-            why = f". {runs.last_error}" if runs.last_error else ""
-            return [], cursor, f"{pipeline.name}: the last {count_of(runs.failed_in_a_row, 'run')} failed; {waits}{why}"
-    is_limited = pipeline.retries.is_limited(runs.failed_attempts)
-    most = 1 if is_limited else pipeline.max_concurrency
-    demand = Demand(found.waiting, found.capped, runs.slots, pipeline.batch_messages, most)
-    slots, cursor = _ask(pipeline, demand, cursor)
-    many = f"{found.waiting:,}{' or more' if found.capped else ''}"
-    starts = [Start(pipeline, slots, many) for slots in _slots(pipeline, slots, demand)]
-    sentence = f"{pipeline.name}: {_wait(found)}, {count_of(runs.slots, 'slot')} at work"
-    if runs.elsewhere:
-        sentence += f", {runs.elsewhere} of them on other machines"
-    if is_limited:
-        sentence += f"; one batch at a time, because the last {count_of(runs.failed_attempts, 'attempt')} failed"
-    return starts, cursor, sentence
+    def _ask(self, pipeline: QueuePipeline, demand: Demand) -> int:
+        """How many slots the policy starts; the cursor keeps what `ramp_up` has counted."""
+        policy, counted = pipeline.concurrency_policy, self._cursor.ramp_up
+        slots, memory = slots_to_start(policy, demand, counted.get(pipeline.name, RampUp()))
+        if policy == "ramp_up":
+            self._cursor = replace(self._cursor, ramp_up={**counted, pipeline.name: memory})
+        return slots
 
+    def _database_failed(self, error: QueuePipelineError) -> str:
+        failures = self._cursor.database_failures + 1
+        wait = DATABASE_BACKOFF.delay(failures)
+        self._cursor = replace(self._cursor, database_failures=failures, database_retry_at=self._world.now() + wait)
+        what = _WHAT.get(type(error), "is away")
+        return f"the database {what}: {error}; next try in {wait:g} s" if failures == 1 else self._still_away()
 
-def _ask(pipeline: QueuePipeline, demand: Demand, cursor: Cursor) -> tuple[int, Cursor]:
-    """How many slots the policy starts; the cursor keeps what `ramp_up` has counted."""
-    policy = pipeline.concurrency_policy
-    slots, memory = slots_to_start(policy, demand, cursor.ramp_up.get(pipeline.name, RampUp()))
-    if policy == "ramp_up":
-        cursor = replace(cursor, ramp_up={**cursor.ramp_up, pipeline.name: memory})
-    return slots, cursor
+    def _still_away(self) -> str:
+        return f"the database still cannot be used after {self._cursor.database_failures} tries"
+
+    def _wait_for_database(self) -> bool:
+        """Wait until the database may be tried again; False if that is after the end of the tick."""
+        world = self._world
+        # No longer than any backoff is: the clock may have been set back since.
+        retry_at = min(self._cursor.database_retry_at, world.now() + DATABASE_BACKOFF.longest)
+        while world.now() < retry_at:
+            if world.now() >= self._until or world.is_stopping():
+                return False
+            world.sleep(min(retry_at, self._until) - world.now())
+        return True
 
 
 def _slots(pipeline: QueuePipeline, slots: int, demand: Demand) -> list[int]:
@@ -248,27 +276,6 @@ def _slots(pipeline: QueuePipeline, slots: int, demand: Demand) -> list[int]:
         return runs
     left = demand.room - sum(runs[:-1])
     return [*runs[:-1], min(pipeline.slots, left)]
-
-
-def _wait_for_database(
-    cursor: Cursor,
-    end: float,
-    now: Callable[[], float],
-    sleep: Callable[[float], None],
-    is_stopping: Callable[[], bool],
-) -> bool:
-    """Wait until the database may be tried again; False if that is after the end of the tick."""
-    # No longer than any backoff is: the clock may have been set back since.
-    retry_at = min(cursor.database_retry_at, now() + DATABASE_BACKOFF.longest)
-    while now() < retry_at:
-        if now() >= end or is_stopping():
-            return False
-        sleep(min(retry_at, end) - now())
-    return True
-
-
-def _away(cursor: Cursor) -> str:
-    return f"the database still cannot be used after {cursor.database_failures} tries"
 
 
 def _wait(found: Peeked) -> str:

@@ -176,7 +176,7 @@ def _process_op(
             messages = count_of(figures.messages, "message")
             done = f"done: {ended.reason}; {messages} in {count_of(figures.batches, 'batch')}"
             log.close(done if ended.failure is None else None)
-            metadata.observe_queues(context, names, database, pipeline)
+            metadata.observe_queues(context, names, database, [pipeline])
             report_checks(context, names, database, pipeline, figures.expired)
         values = metadata.of_run(log.figures, retry, figures, ended.reason)
         if ended.failure is not None:
@@ -209,7 +209,7 @@ def _held(
     for claim in claims:
         mine = claim if claim.owner == run else transport.claims.adopt(claim, run, pipeline.lease_seconds)
         if mine is None:
-            context.log.info(f"claim {claim.claim_id} was processed or taken by another run since; left to it")
+            context.log.info(f"claim {claim.claim_id} was processed or taken over by another run since")
         else:
             held.append(mine)
     return held
@@ -253,7 +253,7 @@ def _failure(pipeline: QueuePipeline, ended: RunEnd, error: BaseException) -> dg
 
 @contextlib.contextmanager
 def _clear_errors(pipeline: QueuePipeline) -> Iterator[None]:
-    """Errors that a person can act on become the run's own description, without a page of traceback before it."""
+    """Make an error that a person can act on the description of the run, without a traceback before it."""
     try:
         yield
     except QueuePipelineError as error:
@@ -268,8 +268,8 @@ def _description(pipeline: QueuePipeline) -> str:
         f"{what}\n\n"
         f"**From** {pipeline.input_queue} **to** {to}; messages that fail go to {pipeline.failed_in}. "
         f"Transaction mode: {pipeline.transaction_mode.value}.\n\n"
-        "**Look at it:** *Plots* move every minute while a run works, the most important first; *Checks* say what "
-        "failed and how to retry it. In a terminal with `QUEUE_PIPELINE_DATABASE` set as for this project:\n\n"
+        "**Where to look:** *Plots* are updated every minute while a run works, the most important first; *Checks* "
+        "say what failed and how to retry it. In a terminal with `QUEUE_PIPELINE_DATABASE` set as for this project:\n\n"
         "```\n"
         f"queue-pipeline status {shlex.quote(pipeline.input_queue)} --watch\n"
         f"queue-pipeline errors list --from {shlex.quote(pipeline.input_queue)}\n"

@@ -108,14 +108,12 @@ class RunLog:
         pipeline: QueuePipeline,
         write: Callable[[int, str], object],
         report: Callable[[Minute], object],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`write` takes a level and a line, `report` a minute; what they raise is no failure of the run."""
         self._name = pipeline.name
         self._write = write
         self._report = report
-        self._clock = clock
-        self._summary = RunSummary(pipeline, clock())
+        self._summary = RunSummary(pipeline, time.monotonic())
         self._changed = threading.Condition()
         self._last_line: str | None = None
         self._is_closing = False
@@ -125,7 +123,7 @@ class RunLog:
     def add(self, attempted: Attempted) -> None:
         """Note an attempt; nothing is written by the caller."""
         with self._changed:
-            self._summary.add(attempted, self._clock())
+            self._summary.add(attempted, time.monotonic())
             self._changed.notify()
 
     @property
@@ -159,7 +157,7 @@ class RunLog:
                 while not self._is_closing and not self._is_due():
                     self._changed.wait(self._seconds())
                 is_closing = self._is_closing
-                lines, minute = self._summary.take(self._clock(), at_once=is_closing)
+                lines, minute = self._summary.take(time.monotonic(), at_once=is_closing)
                 if is_closing and self._last_line is not None:
                     lines.append((logging.INFO, self._last_line))
             for level, line in lines:
@@ -170,11 +168,11 @@ class RunLog:
                 return
 
     def _is_due(self) -> bool:
-        return self._summary.due is not None and self._clock() >= self._summary.due
+        return self._summary.due is not None and time.monotonic() >= self._summary.due
 
     def _seconds(self) -> float | None:
         """Until something is to be written; None if an attempt has to come first."""
-        return None if self._summary.due is None else max(0.0, self._summary.due - self._clock())
+        return None if self._summary.due is None else max(0.0, self._summary.due - time.monotonic())
 
     def _store(self, write: Callable[[], object], line: str) -> None:
         try:

@@ -12,14 +12,14 @@ END_SECONDS = 20.0
 """How long a terminated run may take to release what it holds. Dagster reports it as cancelled after that."""
 
 
-def end_soon(seconds: float = END_SECONDS) -> None:
-    """End this process after some seconds, if it is that of a run alone; its log gets the stacks of its threads.
+def end_soon() -> None:
+    """End this process after `END_SECONDS`, if it is that of a run alone; its log gets the stacks of its threads.
 
     Python joins threads when it ends, and Spark's client asks a server that may be gone: the interpreter's own watchdog
     waits for neither.
     """
     if is_of_a_run(sys.argv):
-        faulthandler.dump_traceback_later(seconds, exit=True)
+        faulthandler.dump_traceback_later(END_SECONDS, exit=True)
 
 
 def is_of_a_run(arguments: Sequence[str]) -> bool:

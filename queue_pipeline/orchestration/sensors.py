@@ -29,7 +29,7 @@ DEFAULT_TICK_SECONDS = 40.0
 """Dagster gives a tick 60 s; what is left is for the last peek, which may wait 15 s for a lock, and a slow machine."""
 LONGEST_TICK_SECONDS = 42.0
 LATEST_OBSERVATION_SECONDS = 44.0
-"""After the beginning of the tick: an observation, or a check, may wait for a lock as well."""
+"""After the beginning of the tick: an observation or a check may wait for a lock, too."""
 
 logger = logging.getLogger(__name__)
 
@@ -51,54 +51,44 @@ def peek_sensor(
         minimum_interval_seconds=1,
         default_status=status,
         description=(
-            "Peeks at the queues of all pipelines and starts runs when messages wait. While it is switched on, delayed "
-            "messages move when they are due, what ended runs hold is released, and pipelines are checked. Click on "
-            "the result of a tick below: it shows the runs that it started, or says why it started none."
+            "Peeks at the queues of all pipelines and starts runs when messages wait. While it is switched on, it also "
+            "moves delayed messages that are due, releases what ended runs hold, and checks pipelines. Click on the "
+            "result of a tick below: it shows the runs that the tick started, or the reason why it started none."
         ),
     )
     def peek_queues(context: dg.SensorEvaluationContext, **_: object) -> dg.SensorResult:
         # Dagster adds the resources by their keys when the sensor is called as a function, and in no other case.
         began, seconds, server = time.time(), tick_seconds(), this_code_server()
         transport = transport_of(context, names)
-        # A preview is the first tick that Dagster knows of: it looks once, and changes nothing.
+        # A preview is the first tick that Dagster knows of: it peeks once, and changes nothing.
         is_real = bool(pipelines) and seconds > 0 and context.last_tick_completion_time is not None
         mover = _mover(transport, pipelines) if is_real else None
         database = transport.transport()
         place = Deployment(context.instance, database, _location(context), server, names)
         world = DagsterSurroundings(place, code, mover, upkeep if is_real else None)
         unsubscribed = subscriber.subscribe(database) if is_real else []
-        outcome = tick(
-            pipelines,
-            world,
-            Cursor.load(context.cursor),
-            now=time.time,
-            sleep=server.sleep,
-            budget_seconds=max(0.0, began + seconds - time.time()) if is_real else 0.0,
-            is_stopping=lambda: server.is_stopping,
-        )
+        until = began + seconds if is_real else began
+        outcome = tick(pipelines, world, Cursor.load(context.cursor), until=until)
         if server.is_stopping:
             _end_runs(place)
             return dg.SensorResult(skip_reason=STOPPING, cursor=outcome.cursor.dump())
         cursor = replace(outcome.cursor, pipelines=tuple(map(WatchedPipeline.of, pipelines)))
-        observations: list[dg.AssetObservation] = []
-        evaluations: list[dg.AssetCheckEvaluation] = []
-        if not cursor.database_failures:
-            until = began + LATEST_OBSERVATION_SECONDS
-            if is_real:
-                evaluations = upkeep.take_evaluations(lambda: time.time() < until)
-            observations, observed = observe_changes(names, pipelines, database, cursor.observed, until=until)
-            cursor = replace(cursor, observed=observed)
-        requests = [_run_request(names, start) for start in outcome.starts]
-        if cursor.database_failures == 1:
-            context.log.warning(outcome.said[0])
         said = [*outcome.said, *_due_trouble(mover, outcome.said)]
+        events: list[dg.AssetObservation | dg.AssetCheckEvaluation] = []
         if not cursor.database_failures:
+            latest = began + LATEST_OBSERVATION_SECONDS
+            observations, observed = observe_changes(names, pipelines, database, cursor.observed, until=latest)
+            cursor = replace(cursor, observed=observed)
+            events += [*observations, *(upkeep.take_evaluations(lambda: time.time() < latest) if is_real else ())]
             said += [*unsubscribed, *upkeep.troubles()]
+        elif cursor.database_failures == 1:
+            context.log.warning(outcome.said[0])
+        requests = [_run_request(names, start) for start in outcome.starts]
         return dg.SensorResult(
             run_requests=requests or None,
             skip_reason=None if requests else dg.SkipReason("; ".join(said) or "there are no pipelines"),
             cursor=cursor.dump(),
-            asset_events=[*observations, *evaluations],
+            asset_events=events,
         )
 
     return peek_queues

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
 import click
 
 from queue_pipeline.cli.parameters import POSITIVE
-from queue_pipeline.transport.errors import QueuePipelineError
+from tools import command_line
 from tools.chaos.contest import Options, run
-from tools.postgres_cluster import PostgresClusterError
 
-INTERRUPTED = 130
 DEFAULT_SECONDS = 60.0
 
 
@@ -38,23 +35,10 @@ def command(seconds: float | None, messages: int | None, seed: int | None, datab
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit code."""
-    # A job in the background of a script ignores SIGINT by default.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    try:
-        chosen = command
-        if "--dagster" in (sys.argv[1:] if arguments is None else arguments):
-            from tools.chaos.dagster.command import command as chosen
-        code = chosen.main(arguments, prog_name="scripts/chaos", standalone_mode=False)
-    except click.ClickException as error:
-        print(f"chaos: {error.format_message()}; see scripts/chaos --help", file=sys.stderr)
-        return error.exit_code
-    except (QueuePipelineError, PostgresClusterError) as error:
-        print(f"chaos: {error}", file=sys.stderr)
-        return 2
-    except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
-    return code if isinstance(code, int) else 0
+    chosen = command
+    if "--dagster" in (sys.argv[1:] if arguments is None else arguments):
+        from tools.chaos.dagster.command import command as chosen
+    return command_line.run(chosen, "chaos", arguments, failed=2)
 
 
 def progress() -> Callable[[str], None]:
@@ -62,10 +46,3 @@ def progress() -> Callable[[str], None]:
     if not sys.stderr.isatty():
         return lambda line: None
     return lambda line: print(f"\r\033[Kchaos: {line}", end="", file=sys.stderr, flush=True)
-
-
-def _interrupt(*_: object) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # A second Ctrl-C must not interrupt the clean-up.
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt

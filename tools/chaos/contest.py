@@ -13,14 +13,15 @@ from tempfile import TemporaryDirectory
 
 import sqlalchemy as sa
 
+from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
 from tools.chaos.accountant import Account, Accountant
-from tools.chaos.arena import Arena
+from tools.chaos.arena import ERRORS, Arena
 from tools.chaos.crew import Crew
 from tools.chaos.desk import DRAIN
 from tools.chaos.faults import APPLICATION, Faults, ProxyProcess
-from tools.chaos.progress import pending
+from tools.chaos.plan import number_of_id
 from tools.chaos.report import Report
 from tools.postgres_cluster import PostgresCluster
 
@@ -29,6 +30,7 @@ DRAIN_SECONDS = 90.0
 _POLL_SECONDS = 0.02
 _LOOK_SECONDS = 0.5
 _UNKNOWN = math.inf
+_MOST = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -121,12 +123,26 @@ def _wait_until_processed(options: Options, arenas: list[Arena], crew: Crew) -> 
 
 
 def _pending(arena: Arena) -> float:
+    """Messages that wait, are delayed, are in work, or failed and can still succeed."""
     try:
         with arena.transport() as transport:
-            return pending(arena, transport)
+            figures = transport.status(*arena.with_delays)
+            in_queues = sum(queue.pending + (queue.delayed or 0) + (queue.claimed or 0) for queue in figures)
+            return in_queues + _retryable(arena, transport)
     except QueuePipelineError:
-        # A worker was stopped with a lock in its hand, or the server is about to recover.
+        # A worker was stopped while it held a lock, or the server is about to recover.
         return _UNKNOWN
+
+
+def _retryable(arena: Arena, transport: QueueTransport) -> int:
+    """Failed messages that the retrier still sends back."""
+    if arena.is_nginn:
+        queues = [transport.resolve(queue) for queue in arena.stages]
+        found = [one.unique_id for queue in queues for one in transport.nginn.failed(queue, limit=_MOST)]
+    else:
+        found = [one.message_id for one in transport.failed.list(ERRORS, limit=_MOST) if one.failed_queue]
+    known = [number_of_id(identity) for identity in found]
+    return sum(1 for one in known if one is not None and arena.plan.doomed_at(one[1]) != one[0])
 
 
 def _account(options: Options, arena: Arena, folder: Path) -> Account:

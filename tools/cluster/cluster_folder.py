@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from queue_pipeline.transport.private_files import PRIVATE_FOLDER, make_private_folder, write_private_file
-from tools.cluster.errors import ClusterError
-from tools.cluster.ports import STATE
-from tools.cluster.state import ClusterState
-from tools.processes import Processes
+from queue_pipeline.transport.private_files import PRIVATE_FOLDER, write_private_file
+from tools.cluster.state import STATE, ClusterError, ClusterState
+from tools.processes import Processes, occupied
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +56,9 @@ class ClusterFolder:
         write_private_file(self.conf / "spark-defaults.conf", "".join(lines))
         write_private_file(self.token, token)
 
-    @contextmanager
-    def occupied(self) -> Iterator[None]:
+    def occupied(self) -> AbstractContextManager[None]:
         """Keep others out while the cluster is started or stopped."""
-        make_private_folder(self.path)
-        with open(self.path / "lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ClusterError(f"the cluster in {self.path} is being started or stopped right now") from None
-            yield
+        return occupied(self.path, ClusterError(f"the cluster in {self.path} is being started or stopped right now"))
 
     def read(self) -> ClusterState | None:
         """The cluster that is written down, whether or not anything of it still runs."""
@@ -79,7 +68,7 @@ class ClusterFolder:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            # Without the mark nobody can tell its processes from others, so it is not for us to throw away.
+            # Without the mark its processes cannot be told from others, so the file stays.
             raise ClusterError(f"{path} cannot be read: {error}; remove it if no cluster runs there") from None
 
     def write(self, state: ClusterState) -> None:

@@ -1,9 +1,8 @@
-"""The command line of the cluster, and what its signals mean."""
+"""The command line of the cluster."""
 
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -14,16 +13,16 @@ import click
 from queue_pipeline.cli.output import write_lines
 from queue_pipeline.cli.parameters import POSITIVE
 from queue_pipeline.processing.spark.settings import ENVIRONMENT_VARIABLE
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.texts import count_of
+from tools import command_line
 from tools.cluster.cluster_folder import ClusterFolder
 from tools.cluster.ports import Ports
 from tools.cluster.programs import TOKEN_VARIABLE
 from tools.cluster.standalone import StandaloneCluster
 from tools.cluster.state import ClusterState
-from tools.cluster.status import look
+from tools.cluster.status import status_of
 from tools.processes import Processes
 
-INTERRUPTED = 130
 MASTER_PORT, CONNECT_PORT, UI_PORT = 7077, 15_002, 8080
 
 port_option = click.IntRange(0, 65_535)
@@ -33,7 +32,7 @@ folder_option = click.option("--folder", type=click.Path(file_okay=False, path_t
 @click.group(invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Start, stop or look at a Spark cluster on this machine; scripts/cluster --help says more."""
+    """Start, stop or check a Spark cluster on this machine; scripts/cluster --help says more."""
     if context.invoked_subcommand is None:
         raise click.UsageError("say what to do: start, stop or status")
 
@@ -54,7 +53,7 @@ def start(
     if (state := place.read()) is not None and place.alive():
         write_lines(f"cluster: it runs already, in {place.path}")
         _write_settings(place, state)
-        return 0 if look(place).whole else 1
+        return 0 if status_of(place).whole else 1
     began = time.monotonic()
     cluster = StandaloneCluster(
         place.path,
@@ -68,7 +67,8 @@ def start(
     sys.stdout.flush()
     cluster.start()
     write_lines(
-        f"cluster: ready after {time.monotonic() - began:.0f} s: {workers} workers, {cores} cores and {memory} each"
+        f"cluster: ready after {time.monotonic() - began:.0f} s: {count_of(workers, 'worker')}, each with "
+        f"{count_of(cores, 'core')} and {memory}"
     )
     _write_settings(place, cluster.state)
     return 0
@@ -92,9 +92,9 @@ def stop(folder: Path | None) -> int:
 @command.command()
 @folder_option
 def status(folder: Path | None) -> int:
-    """Say what lives; the exit code is 0 if all of it does."""
+    """Show which programs run; the exit code is 0 if all of them do."""
     place = _place(folder)
-    found = look(place)
+    found = status_of(place)
     write_lines(*(f"cluster: {line}" for line in found.lines))
     if found.whole and (state := place.read()) is not None:
         _write_settings(place, state)
@@ -103,22 +103,7 @@ def status(folder: Path | None) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit code."""
-    # What was started so far is ended in good order; a job in the background of a script would ignore SIGINT.
-    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        code = command.main(arguments, prog_name="scripts/cluster", standalone_mode=False)
-    except click.ClickException as error:
-        print(f"cluster: {error.format_message()}; see scripts/cluster --help", file=sys.stderr)
-        return error.exit_code
-    except QueuePipelineError as error:
-        print(f"cluster: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return code if isinstance(code, int) else 0
+    return command_line.run(command, "cluster", arguments)
 
 
 def _place(folder: Path | None) -> ClusterFolder:
@@ -138,7 +123,3 @@ def _write_settings(place: ClusterFolder, state: ClusterState) -> None:
         )
     write_lines(f"    {state.ui}      # its page")
     sys.stdout.flush()
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

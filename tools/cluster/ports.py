@@ -10,11 +10,7 @@ from pathlib import Path
 
 from queue_pipeline.processing.spark import warm_server
 from queue_pipeline.processing.spark.port_holder import PortHolder, port_holder
-from tools.cluster.errors import ClusterError
-
-HOST = "127.0.0.1"
-STATE = "cluster.json"
-"""The file of a cluster in its folder that says what runs."""
+from tools.cluster.state import HOST, STATE, ClusterError
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ def prefer(port: int) -> int:
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens."""
+    """Whether a process listens."""
     with socket.socket() as trial:
         trial.settimeout(1)
         return trial.connect_ex((HOST, port)) == 0

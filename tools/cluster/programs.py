@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from tools.cluster.ports import HOST
+from tools.cluster.state import HOST
 
 HOME = Path(pyspark.__file__).resolve().parent
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -62,17 +62,8 @@ def connect(master_url: str, folder: Path, port: int, *, cores: int) -> list[str
         "spark.dynamicAllocation.shuffleTracking.timeout": f"{IDLE_SECONDS}s",
     }
     options = [word for key, value in properties.items() for word in ("--conf", f"{key}={value}")]
-    service = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    return [
-        _SPARK_SUBMIT,
-        *service,
-        "--name",
-        "Spark Connect server",
-        "--master",
-        master_url,
-        *options,
-        "spark-internal",
-    ]
+    service = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--name", "Spark Connect server"]
+    return [_SPARK_SUBMIT, *service, "--master", master_url, *options, "spark-internal"]
 
 
 def environment(folder: Path, token: str, given: Mapping[str, str] | None = None) -> dict[str, str]:

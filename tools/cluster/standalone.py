@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import subprocess
 import time
@@ -13,17 +14,15 @@ from typing import Self
 from queue_pipeline.processing.spark.session import check_java
 from tools.cluster import programs
 from tools.cluster.cluster_folder import ClusterFolder
-from tools.cluster.errors import ClusterError
-from tools.cluster.executors import executors_of
-from tools.cluster.master_page import registered_workers
-from tools.cluster.memory import megabytes
 from tools.cluster.ports import Ports, prefer, take
-from tools.cluster.state import ClusterState, Member
+from tools.cluster.state import ClusterError, ClusterState, Member
+from tools.cluster.status import executors_of, registered_workers
 from tools.processes import Processes, tail
 
 START_SECONDS = 180.0
 """For any one program: five seconds on an idle machine."""
 _LOOK_SECONDS = 0.05
+_MEMORY = re.compile(r"(\d+)([mg])b?", re.IGNORECASE)
 
 
 class StandaloneCluster:
@@ -47,7 +46,8 @@ class StandaloneCluster:
         self._ports = ports or Ports()
         self._token = secrets.token_hex(32)
         self._processes = Processes(self._folder.path, programs.environment(self._folder.path, self._token))
-        self._state = ClusterState(mark=self._processes.mark, size=workers, with_connect=connect)
+        self.state = ClusterState(mark=self._processes.mark, size=workers, with_connect=connect)
+        """What is written down about it."""
         self._started: dict[int, subprocess.Popen[bytes]] = {}
         self._count = 0
 
@@ -63,12 +63,12 @@ class StandaloneCluster:
     @property
     def master(self) -> str:
         """The setting for a driver of one's own: spark://127.0.0.1:7077."""
-        return _there(self._state.master_url, "is not started")
+        return _there(self.state.master_url, "is not started")
 
     @property
     def remote(self) -> str:
         """The setting for Spark Connect: sc://localhost:15002."""
-        return _there(self._state.remote_url, "has no Connect server")
+        return _there(self.state.remote_url, "has no Connect server")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -76,19 +76,9 @@ class StandaloneCluster:
         return {"SPARK_CONF_DIR": str(self._folder.conf), programs.TOKEN_VARIABLE: self._token}
 
     @property
-    def ui(self) -> str:
-        """The master's page for a browser."""
-        return _there(self._state.ui, "is not started")
-
-    @property
     def workers(self) -> list[Member]:
         """The workers that were started, also those that are gone since."""
-        return list(self._state.workers)
-
-    @property
-    def state(self) -> ClusterState:
-        """What is written down about it."""
-        return self._state
+        return list(self.state.workers)
 
     def executors(self, worker: Member) -> list[int]:
         """The processes that compute for a worker right now."""
@@ -104,7 +94,7 @@ class StandaloneCluster:
                 )
             ports = self._take_ports()
             self._folder.prepare(self._token)
-            self._folder.write(self._state)
+            self._folder.write(self.state)
             try:
                 self._start_all(ports)
             except BaseException:
@@ -124,23 +114,23 @@ class StandaloneCluster:
 
     def _end(self) -> None:
         self._folder.end(self._processes)
-        self._state = self._state.emptied()
+        self.state = self.state.emptied()
 
     def _take_ports(self) -> Ports:
-        connect = take(self._ports.connect, "the Connect server", "--connect-port N") if self._state.with_connect else 0
+        connect = take(self._ports.connect, "the Connect server", "--connect-port N") if self.state.with_connect else 0
         return Ports(take(self._ports.master, "the master", "--master-port N"), connect, prefer(self._ports.ui))
 
     def _start_all(self, ports: Ports) -> None:
         master = self._launch("master", programs.master(ports.master, ports.ui), ports.master, ports.ui)
-        self._state.master = master
-        self._folder.write(self._state)
+        self.state.master = master
+        self._folder.write(self.state)
         self._wait(master, lambda: registered_workers(master) is not None)
-        workers = [self._launch_worker() for _ in range(self._state.size)]
-        if self._state.with_connect:
+        workers = [self._launch_worker() for _ in range(self.state.size)]
+        if self.state.with_connect:
             command = programs.connect(self.master, self._folder.path, ports.connect, cores=self._cores)
             server = self._launch("connect", command, ports.connect)
-            self._state.connect = server
-            self._folder.write(self._state)
+            self.state.connect = server
+            self._folder.write(self.state)
             self._wait(server, lambda: programs.CONNECT_IS_UP in tail(self._folder.log(server.name), 200))
         for worker in workers:
             self._wait_until_registered(worker)
@@ -153,8 +143,8 @@ class StandaloneCluster:
             self.master, self._folder.work(name), port, ui_port, cores=self._cores, memory=self._memory
         )
         worker = self._launch(name, command, port, ui_port)
-        self._state.workers.append(worker)
-        self._folder.write(self._state)
+        self.state.workers.append(worker)
+        self._folder.write(self.state)
         return worker
 
     def _launch(self, name: str, command: list[str], port: int, ui_port: int | None = None) -> Member:
@@ -163,7 +153,7 @@ class StandaloneCluster:
         return Member(name=name, pid=process.pid, port=port, ui_port=ui_port)
 
     def _wait_until_registered(self, worker: Member) -> None:
-        master = self._state.master
+        master = self.state.master
         assert master is not None
         self._wait(worker, lambda: worker.port in (registered_workers(master) or ()))
 
@@ -179,6 +169,14 @@ class StandaloneCluster:
                 continue
             log = self._folder.log(member.name)
             raise ClusterError(f"Spark's {member.name} {problem}; the end of {log}:\n{_last_words(log)}")
+
+
+def megabytes(amount: str) -> int:
+    """An amount of memory as Spark writes it: 1536m, 2g."""
+    found = _MEMORY.fullmatch(amount)
+    if found is None:
+        raise ClusterError(f"{amount!r} is no amount of memory; use for example 2g or 1536m")
+    return int(found[1]) * (1024 if found[2].lower() == "g" else 1)
 
 
 def _last_words(log: Path) -> str:

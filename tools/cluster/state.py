@@ -1,12 +1,19 @@
-"""What is written down about a cluster, so that it can be looked at and ended from another process."""
+"""What is written down about a cluster, so that another process can check and end it."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tools.cluster.ports import HOST
+from queue_pipeline.transport.errors import QueuePipelineError
 
+HOST = "127.0.0.1"
+STATE = "cluster.json"
+"""The file of a cluster in its folder that says what runs."""
 Port = Field(ge=1, le=65_535)
+
+
+class ClusterError(QueuePipelineError):
+    """The cluster cannot be started, found or ended."""
 
 
 class Member(BaseModel):

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tools.demo.workplace import DemoError
-from tools.graphql import ask
+from tools.graphql import IN_FLIGHT, ask
 
 HOST = "127.0.0.1"
 USUAL_PORT = 3000
 JOB = "orders_pipeline"
-IN_FLIGHT = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
 
 _RUNS = """query($filter: RunsFilter!) {
   runsOrError(filter: $filter, limit: 50) { ... on Runs { results { runId status } } }

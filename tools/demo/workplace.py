@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from queue_pipeline.processing.spark.settings import ENVIRONMENT_VARIABLE as SPA
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DATABASE_VARIABLE
 from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.private_files import make_private_folder
+from tools.processes import occupied
 
 KEEP_VARIABLE, KEEP_DAYS = "QUEUE_PIPELINE_KEEP_DAYS", "7"
 DAGSTER_YAML = """\
@@ -87,18 +87,10 @@ class Workplace:
             warm_spark.end(self.discovery)
         self.discovery.unlink(missing_ok=True)
 
-    @contextmanager
-    def occupied(self) -> Iterator[None]:
+    def occupied(self) -> AbstractContextManager[None]:
         """Keep a second demo out: it would share queues and runs with this one, and end its processes."""
-        make_private_folder(self.folder)
-        with open(self.folder / "lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise DemoError(
-                    f"a demo is running in {self.folder} already; end it with Ctrl-C there, or name another --folder"
-                ) from None
-            yield
+        advice = "end it with Ctrl-C there, or name another --folder"
+        return occupied(self.folder, DemoError(f"a demo is running in {self.folder} already; {advice}"))
 
     def owns_spark(self, environment: Mapping[str, str]) -> bool:
         """Whether Spark is a server of the demo's own; one that the environment names is used and left alone."""

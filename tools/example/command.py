@@ -50,7 +50,9 @@ def install(session: Session) -> None:
 
 
 @example.command()
-@click.option("--count", type=POSITIVE, metavar="N", default=DEFAULT_COUNT, show_default=True, help="Send so many.")
+@click.option(
+    "--count", type=POSITIVE, metavar="N", default=DEFAULT_COUNT, show_default=True, help="How many orders to send."
+)
 @click.option(
     "--bad",
     type=click.FloatRange(0, 1),
@@ -59,7 +61,7 @@ def install(session: Session) -> None:
     show_default=True,
     help="Share of orders that cannot be processed, of several kinds.",
 )
-@click.option("--seed", type=click.IntRange(0, 0xFFFFFF), metavar="N", help="Repeat the orders of another time.")
+@click.option("--seed", type=click.IntRange(0, 0xFFFFFF), metavar="N", help="Send the orders of an earlier time again.")
 @click.option(
     "--rate",
     type=click.FloatRange(0, shop.HIGHEST_RATE, min_open=True),

@@ -60,7 +60,7 @@ class Sample:
 
 
 def samples(count: int, *, bad: float = 0.0, seed: int, until: datetime | None = None) -> Iterator[Sample]:
-    """So many messages, of which the share `bad` is unusable: spread evenly, each kind in its turn."""
+    """`count` messages, of which the share `bad` is unusable: spread evenly, each kind in its turn."""
     if not 0 <= bad <= 1:
         raise ConfigurationError(f"a share of {bad} bad orders; give 0 to 1")
     kinds, spoiled = list(KINDS), 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from queue_pipeline.transport.texts import count_of
 from tools.lint import conformance, dependencies, files, layers, sql_style
 
 CHECKS = (
@@ -27,7 +28,7 @@ def main() -> int:
     found = [line for check in CHECKS for line in check()]
     for line in found:
         print(line)
-    print(f"{len(found)} problems found by tools.lint" if found else "tools.lint: all checks passed")
+    print(f"tools.lint: {count_of(len(found), 'problem')}" if found else "tools.lint: all checks passed")
     return 1 if found else 0
 
 

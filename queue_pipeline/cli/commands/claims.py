@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from queue_pipeline.cli.output import answer, answer_table, duration, shortened, size_of
-from queue_pipeline.cli.parameters import ClaimAttempt, Queue
+from queue_pipeline.cli.parameters import CLAIM, Text, queue_argument
 from queue_pipeline.cli.session import Session, shared_options, with_session
 from queue_pipeline.transport.claims.claim import Claim, ClaimStatus
 from queue_pipeline.transport.errors import QueuePipelineError
@@ -27,7 +27,7 @@ def claims() -> None:
 
 
 @claims.command("list")
-@click.argument("queue", type=Queue(), required=False, metavar="[QUEUE]")
+@click.argument("queue", type=Text(), required=False, metavar="[QUEUE]")
 @with_session
 def list_claims(session: Session, queue: str | None) -> None:
     """List the claims of a queue, or of all."""
@@ -40,7 +40,7 @@ def list_claims(session: Session, queue: str | None) -> None:
 
 
 @claims.command()
-@click.argument("claims", type=ClaimAttempt(), nargs=-1, required=True, metavar="CLAIM_ID@GENERATION...")
+@click.argument("claims", type=CLAIM, nargs=-1, required=True, metavar="CLAIM_ID@GENERATION...")
 @with_session
 def release(session: Session, claims: tuple[str, ...]) -> None:
     """Give claims back at once, so that the next receiver takes them over. Name them as `claims list` does.
@@ -50,13 +50,14 @@ def release(session: Session, claims: tuple[str, ...]) -> None:
     a new generation and is left alone.
     """
     with session.transport() as transport:
+        asked = dict.fromkeys(one.lower() for one in claims)
         held = {name(status): claim for status in transport.claims.list() if (claim := status.held)}
-        if missing := [one for one in claims if one not in held]:
+        if missing := [one for one in asked if one not in held]:
             raise ClaimNotFoundError(
                 f"no process holds claim {missing[0]}: it was completed, released or taken over by another; "
                 "see: queue-pipeline claims list"
             )
-        chosen = [held[one] for one in dict.fromkeys(claims)]
+        chosen = [held[one] for one in asked]
         for claim in chosen:
             transport.claims.release(claim)
     released = [{"claim_id": c.claim_id, "queue": c.queue, "messages": c.messages} for c in chosen]
@@ -65,7 +66,7 @@ def release(session: Session, claims: tuple[str, ...]) -> None:
 
 
 @claims.command("return")
-@click.argument("queue", type=Queue())
+@queue_argument
 @with_session
 def return_claims(session: Session, queue: str) -> None:
     """Put the messages of claims without a holder back into QUEUE.
@@ -108,7 +109,7 @@ def _row(status: ClaimStatus) -> tuple[object, ...]:
 
 
 @click.command()
-@click.argument("queue", type=Queue(), required=False, metavar="[QUEUE]")
+@click.argument("queue", type=Text(), required=False, metavar="[QUEUE]")
 @with_session
 def slots(session: Session, queue: str | None) -> None:
     """List the runs that work on a queue, or on all queues, and the slots that they hold.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -22,7 +21,7 @@ from queue_pipeline.cli.failed_output import (
     write_whole,
 )
 from queue_pipeline.cli.output import answer, write_json, write_lines
-from queue_pipeline.cli.parameters import Queue, Text, number
+from queue_pipeline.cli.parameters import Text, number, options
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, shared_options, with_session
 from queue_pipeline.transport.addresses.queues import QueueTable
@@ -35,7 +34,6 @@ from queue_pipeline.transport.transport import QueueTransport
 LISTED_MESSAGES = 20
 STAYED = 1
 """The exit code when some of the chosen messages could not go back."""
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class MessageNotFoundError(QueuePipelineError):
@@ -44,34 +42,24 @@ class MessageNotFoundError(QueuePipelineError):
     exit_code = 3
 
 
-def criteria(command: F) -> F:
-    """The options that choose messages by what they have in common."""
-    for option in (
-        click.option(
-            "--from", "failed_queue", type=Queue(), metavar="QUEUE", help="Messages that failed in this queue."
-        ),
-        click.option(
-            "--exception",
-            type=Text(),
-            metavar="TYPE",
-            help="Messages that failed with this exception; the part after the last dot is enough.",
-        ),
-        click.option("--type", "message_type", type=Text(), metavar="TYPE", help="Messages of this type."),
-    ):
-        command = option(command)
-    return command
-
-
-def choice(command: F) -> F:
-    """The options that choose messages by what they have in common, by id, or all; and the size of a batch."""
-    for option in (
-        number("--batch", default=DEFAULT_BATCH, help="Messages per transaction."),
-        click.option("--all", "everything", is_flag=True, help="All messages in the error queue."),
-        criteria,
-        click.argument("ids", type=Text(), nargs=-1, metavar="[ID...]"),
-    ):
-        command = option(command)
-    return command
+criteria = options(
+    click.option("--type", "message_type", type=Text(), metavar="TYPE", help="Messages of this type."),
+    click.option(
+        "--exception",
+        type=Text(),
+        metavar="TYPE",
+        help="Messages that failed with this exception; the part after the last dot is enough.",
+    ),
+    click.option("--from", "failed_queue", type=Text(), metavar="QUEUE", help="Messages that failed in this queue."),
+)
+"""Choose messages by what they have in common."""
+choice = options(
+    click.argument("ids", type=Text(), nargs=-1, metavar="[ID...]"),
+    criteria,
+    click.option("--all", "everything", is_flag=True, help="All messages in the error queue."),
+    number("--batch", default=DEFAULT_BATCH, help="Messages per transaction."),
+)
+"""Choose messages by what they have in common, by id, or all of them."""
 
 
 @click.group()
@@ -146,7 +134,7 @@ def show(session: Session, identity: str) -> None:
 @errors.command()
 @choice
 @click.option(
-    "--to", type=Queue(), metavar="QUEUE", help="Send them to this queue instead of the queue in which they failed."
+    "--to", type=Text(), metavar="QUEUE", help="Send them to this queue instead of the queue in which they failed."
 )
 @with_session
 def retry(session: Session, /, to: str | None, batch: int, **chosen: Any) -> None:
@@ -189,8 +177,8 @@ def retry(session: Session, /, to: str | None, batch: int, **chosen: Any) -> Non
 def discard(session: Session, /, yes: bool, batch: int, **chosen: Any) -> None:
     """Delete failed messages for good.
 
-    Choose them by ID, by --type, --exception and --from, or --all. The command shows how many
-    there are and asks for confirmation.
+    Choose them by ID, by --type, --exception and --from, or --all. The command shows how many there are and asks for
+    confirmation.
     """
     selection = _selection("discard", chosen)
     if not yes and not _is_interactive():

@@ -29,7 +29,7 @@ UNHEALTHY = 1
 HOME_VARIABLE = "DAGSTER_HOME"
 OLDEST_SECONDS = 900.0
 SECOND_LOOK_SECONDS = 2.0
-"""A run that ends has released its slots a moment before Dagster knows: it is looked at twice."""
+"""A run that ends has released its slots a moment before Dagster knows: it is reported only if it stays so."""
 DAGSTER_CHECKS = ("dagster", "sensor", "daemon", "ticks")
 CHECKS = (*DAGSTER_CHECKS, "runs", "database", "queue", "oldest_message", "failing", "overdue", "abandoned")
 SECONDS = Seconds(0.1, 86_400.0 * 365, "a number of seconds from 0.1 to those of a year")
@@ -39,18 +39,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be looked at, and how closely."""
+    """What is to be checked, and by which limits."""
 
     queues: Sequence[str]
     home: str | None
-    """The home of Dagster; None to look at the database only."""
+    """The home of Dagster; None to check the database only."""
     location: str | None
     prefix: str | None
     tick_seconds: float
     oldest_seconds: float | None
     timeout_seconds: float
     limits: Limits
-    checks: Sequence[str] = CHECKS
+    checks: Sequence[str]
     """Which checks decide; what the others find are notes."""
 
     @property
@@ -61,7 +61,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What was found, and where it was looked for."""
+    """What was found, and what was checked."""
 
     findings: Sequence[HealthFinding]
     instance: InstanceSeen | None
@@ -74,18 +74,20 @@ def _limit(name: str, default: float | None, explanation: str) -> Callable[[Any]
 
 @click.command()
 @any_queues_argument
-@click.option("--database-only", is_flag=True, help="Look at the queues, not at Dagster.")
+@click.option("--database-only", is_flag=True, help="Check the queues only, not Dagster.")
 @click.option(
     "--check",
     "checks",
     type=click.Choice(CHECKS),
     multiple=True,
-    help="Decide by this check alone; can be given several times. `ticks` is for the liveness of a code server.",
+    help="Only this check decides about the exit code; repeatable. `ticks` is for the liveness of a code server.",
 )
-@click.option("--location", type=Text(), metavar="NAME", help="Look at this code location only.")
-@click.option("--prefix", type=Text(), metavar="NAME", help="Look at the pipelines with this prefix in Dagster only.")
-@_limit("--tick-seconds", 120.0, "How long ago the peek sensor may have ended its last tick, which takes up to 60 s.")
-@_limit("--oldest-seconds", None, "How long a message may wait; else what its pipeline declares, or 900.")
+@click.option("--location", type=Text(), metavar="NAME", help="Check this code location only.")
+@click.option("--prefix", type=Text(), metavar="NAME", help="Check the pipelines with this prefix in Dagster only.")
+@_limit(
+    "--tick-seconds", 120.0, "How long ago the last tick of the peek sensor may have ended; a tick takes up to 60 s."
+)
+@_limit("--oldest-seconds", None, "How long a message may wait. Default: what its pipeline declares, else 900.")
 @_limit("--overdue-seconds", 60.0, "How long a delayed message may be overdue.")
 @_limit("--abandoned-seconds", 120.0, "How long a batch may have no holder.")
 @_limit("--failing-seconds", 600.0, "How long all attempts on a queue may fail.")
@@ -94,15 +96,12 @@ def _limit(name: str, default: float | None, explanation: str) -> Callable[[Any]
 def health(
     session: Session,
     /,
-    queues: tuple[str, ...],
     database_only: bool,
     checks: tuple[str, ...],
-    location: str | None,
-    prefix: str | None,
-    tick_seconds: float,
-    oldest_seconds: float | None,
-    timeout_seconds: float,
-    **limits: float,
+    overdue_seconds: float,
+    abandoned_seconds: float,
+    failing_seconds: float,
+    **chosen: Any,
 ) -> None:
     """Check that messages flow; the exit code is 1 if they do not.
 
@@ -111,14 +110,12 @@ def health(
     queues of the schema but the error queue. It changes nothing and loads no definitions.
     """
     home = None if database_only else os.environ.get(HOME_VARIABLE) or None
-    limited = Limits(**limits)
-    asked = Asked(
-        queues, home, location, prefix, tick_seconds, oldest_seconds, timeout_seconds, limited, checks or CHECKS
-    )
-    with progress(session, "looking"):
+    limits = Limits(overdue_seconds, abandoned_seconds, failing_seconds)
+    asked = Asked(home=home, checks=checks or CHECKS, limits=limits, **chosen)
+    with progress(session, "checking"):
         found = _examine(session, asked)
-    problems = [_document(session, one) for one in found.findings if one.is_problem]
-    notes = [_document(session, one) for one in found.findings if not one.is_problem]
+    problems = [_document(one) for one in found.findings if one.is_problem]
+    notes = [_document(one) for one in found.findings if not one.is_problem]
     document = {
         "healthy": not problems,
         "problems": problems,
@@ -137,38 +134,46 @@ def _examine(session: Session, asked: Asked) -> Health:
     session.url(), session.nginn_settings()
     findings: list[HealthFinding] = []
     instance: InstanceSeen | None = None
+    queues: Sequence[str] = ()
     try:
-        instance = _look_at_instance(asked)
+        instance = _instance(session, asked)
+        findings += instance.findings(asked.tick_seconds) if instance is not None else ()
     except Exception as error:
-        findings.append(HealthFinding("dagster", str(asked.home), f"Dagster cannot be looked at: {_words(error)}"))
+        findings.append(HealthFinding("dagster", str(asked.home), f"Dagster cannot be checked: {_words(error)}"))
     if asked.home is None:
-        text = f"ticks and runs are not looked at, without {HOME_VARIABLE} or with --database-only"
+        text = f"ticks and runs are not checked, without {HOME_VARIABLE} or with --database-only"
         findings.append(HealthFinding("dagster", HOME_VARIABLE, text, is_problem=False))
-    if instance is not None:
-        findings += instance.findings(asked.tick_seconds)
-    queues: QueuesSeen | None = None
     try:
         if asked.needs_queues:
-            queues = _look_at_queues(session, asked, instance)
-            findings += queues.findings
-            if instance is not None:
-                findings += _without_slots(session, asked, instance, queues)
+            seen = _queues(session, asked, instance)
+            findings += seen.findings
+            queues = seen.queues
+            findings += _without_slots(session, asked, instance, seen) if instance is not None else ()
     except Exception as error:
-        findings.append(HealthFinding("database", "database", f"the queues cannot be looked at: {_words(error)}"))
-    decided = [replace(one, is_problem=one.is_problem and one.check in asked.checks) for one in findings]
-    return Health(decided, instance, [] if queues is None else queues.queues)
+        findings.append(HealthFinding("database", "database", f"the queues cannot be checked: {_words(error)}"))
+    decided = [
+        replace(
+            one,
+            description=_safe(session, one.description),
+            is_problem=one.is_problem and one.check in asked.checks,
+        )
+        for one in findings
+    ]
+    return Health(decided, instance, queues)
 
 
-def _look_at_instance(asked: Asked) -> InstanceSeen | None:
+def _instance(session: Session, asked: Asked) -> InstanceSeen | None:
     if asked.home is None:
         return None
-    # Dagster takes half a second to load, which a look at the database need not pay.
+    # Dagster takes half a second to load, which is not needed to check the database only.
     from queue_pipeline.orchestration.storage.instance_health import look
 
-    return _in_time(lambda: look(asked.location, asked.prefix), asked.timeout_seconds, "Dagster's storage")
+    seen = _in_time(lambda: look(asked.location, asked.prefix), asked.timeout_seconds, "Dagster's storage")
+    loops = [replace(loop, last_error=loop.last_error and _safe(session, loop.last_error)) for loop in seen.loops]
+    return replace(seen, loops=loops)
 
 
-def _look_at_queues(session: Session, asked: Asked, instance: InstanceSeen | None) -> QueuesSeen:
+def _queues(session: Session, asked: Asked, instance: InstanceSeen | None) -> QueuesSeen:
     known = [] if instance is None else [one.watched for one in instance.pipelines.values()]
     limit = asked.oldest_seconds or OLDEST_SECONDS
     if asked.queues:
@@ -192,15 +197,15 @@ def _without_slots(session: Session, asked: Asked, instance: InstanceSeen, queue
     if not suspects:
         return []
     time.sleep(SECOND_LOOK_SECONDS)
-    again = _look_at_instance(asked)
-    still = again.without_slots(_look_at_queues(session, asked, again).owners) if again is not None else []
+    again = _instance(session, asked)
+    still = again.without_slots(_queues(session, asked, again).owners) if again is not None else []
     still_ids = {run.run_id for run in still}
     return [
         HealthFinding(
             "runs",
             run.run_id,
-            f"run {run.run_id} of {run.pipeline} is {run.status} for {run.seconds:,.0f} s and holds no slot: its "
-            "process may be gone",
+            f"run {run.run_id} of {run.pipeline} has been {run.status} for {run.seconds:,.0f} s and holds no slot: "
+            "its process may be gone",
         )
         for run in suspects
         if run.run_id in still_ids
@@ -228,9 +233,13 @@ def _words(error: Exception) -> str:
     return str(error) if isinstance(error, QueuePipelineError) else f"{type(error).__name__}: {error}"
 
 
-def _document(session: Session, finding: HealthFinding) -> dict[str, str]:
-    text = redact(" ".join(finding.description.split()), session.secrets())
-    return {"check": finding.check, "subject": finding.subject, "description": text}
+def _safe(session: Session, text: str) -> str:
+    """A text of Dagster's or the database's in one line, without secrets."""
+    return redact(" ".join(text.split()), session.secrets())
+
+
+def _document(finding: HealthFinding) -> dict[str, str]:
+    return {"check": finding.check, "subject": finding.subject, "description": finding.description}
 
 
 def _summary(found: Health, problems: int) -> str:
@@ -238,4 +247,4 @@ def _summary(found: Health, problems: int) -> str:
     ages = [loop.last_tick_seconds for loop in loops if loop.last_tick_seconds is not None]
     ticks = f", last tick {min(ages):.0f} s ago" if ages else ""
     state = f"not healthy: {count_of(problems, 'problem')}" if problems else "healthy"
-    return f"{state}; {count_of(len(found.queues), 'queue')} looked at{ticks}"
+    return f"{state}; {count_of(len(found.queues), 'queue')} checked{ticks}"

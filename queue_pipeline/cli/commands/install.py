@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from queue_pipeline.cli.output import answer_table, write, write_json
-from queue_pipeline.cli.parameters import Text, queues_argument
+from queue_pipeline.cli.parameters import Text, options, queues_argument
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable, instance_address
@@ -17,35 +17,28 @@ from queue_pipeline.transport.database.dialects.lookup import DIALECTS, dialect_
 from queue_pipeline.transport.operations import install as ddl
 from queue_pipeline.transport.operations.install import InstallOptions
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def table_options(command: F) -> F:
-    """What to create, the same for both commands."""
-    options = (
-        click.option("--heap", is_flag=True, help="SQL Server: a heap, as NServiceBus creates since 6.0.1."),
-        click.option("--body-string", is_flag=True, help="Add a column that shows the body as text."),
-        click.option("--grant-to", type=Text(), metavar="ACCOUNT", help="Let this account send, receive and claim."),
-        click.option(
-            "--instance",
-            "instances",
-            type=Text(),
-            multiple=True,
-            metavar="NAME",
-            help="Create the instance queue QUEUE.NAME instead of QUEUE; repeatable.",
-        ),
-        click.option("--plain", is_flag=True, help="No .Delayed and no .Claimed table: for audit queues."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+table_options = options(
+    click.option("--heap", is_flag=True, help="SQL Server: a heap, as NServiceBus creates since 6.0.1."),
+    click.option("--body-string", is_flag=True, help="Add a column that shows the body as text."),
+    click.option("--grant-to", type=Text(), metavar="ACCOUNT", help="Let this account send, receive and claim."),
+    click.option(
+        "--instance",
+        "instances",
+        type=Text(),
+        multiple=True,
+        metavar="NAME",
+        help="Create the instance queue QUEUE.NAME instead of QUEUE; repeatable.",
+    ),
+    click.option("--plain", is_flag=True, help="No .Delayed and no .Claimed table: for audit queues."),
+)
+"""What to create, the same for both commands."""
 
 
 @click.command()
 @queues_argument
 @table_options
 @with_session
-def install(session: Session, queues: tuple[str, ...], plain: bool, instances: tuple[str, ...], **options: Any) -> None:
+def install(session: Session, queues: tuple[str, ...], plain: bool, instances: tuple[str, ...], **given: Any) -> None:
     """Create queues and the error queue.
 
     Each queue comes with its .Delayed and .Claimed tables, and the schema with those that claims share. A queue that
@@ -54,7 +47,7 @@ def install(session: Session, queues: tuple[str, ...], plain: bool, instances: t
     """
     with session.transport() as transport, progress(session, "installing"):
         full, bare = _split(transport.book, queues, instances, session.error_queue, plain)
-        installed = transport.install(*full, options=InstallOptions(**options), plain_queues=bare)
+        installed = transport.install(*full, options=InstallOptions(**given), plain_queues=bare)
     rows = [(done.table, "created" if done.created else "already there") for done in installed]
     answer_table(session, {"tables": [asdict(done) for done in installed]}, ("table", "state"), rows)
 
@@ -70,7 +63,7 @@ def script(
     plain: bool,
     instances: tuple[str, ...],
     dialect: str | None,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Print the DDL of `install` for a DBA.
 
@@ -84,7 +77,7 @@ def script(
     nginn, subscriptions_table = session.nginn_settings(), session.subscriptions_table
     book = AddressBook(chosen, session.schema, catalog, nginn=nginn, subscriptions_table=subscriptions_table)
     full, bare = _split(book, queues, instances, session.error_queue, plain)
-    text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, InstallOptions(**options)))
+    text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, InstallOptions(**given)))
     if session.json:
         write_json({"dialect": chosen.name, "script": text})
     else:

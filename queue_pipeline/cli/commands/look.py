@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from queue_pipeline.cli.export import check_export, export_options, write_export
-from queue_pipeline.cli.output import answer_table, write_json, write_lines
+from queue_pipeline.cli.output import answer_table, figure, write_json, write_lines
 from queue_pipeline.cli.parameters import number, queue_argument, queues_argument
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.rendering import body_document, write_message
@@ -32,7 +32,7 @@ def peek(session: Session, queues: tuple[str, ...], limit: int) -> None:
         tables = [transport.resolve(queue) for queue in queues]
         counts = [(table.canonical, transport.peek(table, limit)) for table in tables]
     found = [{"queue": queue, "count": count, "capped": count >= limit} for queue, count in counts]
-    rows = [(queue, f"{count:,} or more" if count >= limit else f"{count:,}") for queue, count in counts]
+    rows = [(queue, figure(count, capped=count >= limit)) for queue, count in counts]
     answer_table(
         session, {"queues": found, "max_records_to_peek": limit}, ("queue", "waiting"), rows, figures=("waiting",)
     )

@@ -43,8 +43,8 @@ def purge(session: Session, queues: tuple[str, ...], batch: int) -> None:
 def move_due(session: Session, queues: tuple[str, ...], batch: int, watch: bool) -> None:
     """Move delayed messages that are due to their destinations.
 
-    For queues without a running endpoint or pipeline, which do so by themselves. With --watch the command
-    prints a line for each move, with --json a JSON document.
+    Use it for queues without a running endpoint or pipeline; these move their messages themselves. With --watch the
+    command prints a line for each move, with --json a JSON document.
     """
     with session.transport() as transport:
         tables = [transport.resolve(queue) for queue in queues]

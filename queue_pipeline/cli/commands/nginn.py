@@ -8,12 +8,12 @@ import click
 
 from queue_pipeline.cli.output import answer, answer_table, duration
 from queue_pipeline.cli.parameters import Text, number, queue_argument
-from queue_pipeline.cli.session import Session, with_session
+from queue_pipeline.cli.session import Session, shared_options, with_session
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.queue import DEFAULT_MINUTES, require_nginn
 from queue_pipeline.transport.texts import count_of
 
+LISTED_MESSAGES = 100
 LONGEST_SHOWN = 100
 
 publisher_argument = click.argument("publisher", type=Text())
@@ -22,6 +22,7 @@ type_argument = click.argument("message_type", type=Text(), metavar="TYPE")
 
 
 @click.group()
+@shared_options
 def nginn() -> None:
     """Work with queues of NGinn.MessageBus.
 
@@ -52,7 +53,7 @@ def figures(session: Session, queue: str, minutes: int) -> None:
 
 @nginn.command()
 @queue_argument
-@number("--max", "limit", 100, help="Maximum number of messages to list.")
+@number("--max", "limit", LISTED_MESSAGES, help="Maximum number of messages to list.")
 @click.option("--after", type=int, metavar="ID", default=BEFORE_ALL, help="Only messages after this id.")
 @with_session
 def failed(session: Session, queue: str, limit: int, after: int) -> None:
@@ -74,7 +75,7 @@ def failed(session: Session, queue: str, limit: int, after: int) -> None:
 def retry(session: Session, queue: str, ids: tuple[int, ...], everything: bool) -> None:
     """Retry failed messages, with all attempts again."""
     if bool(ids) == everything:
-        raise ConfigurationError("say which failed messages: their ids, or --all")
+        raise click.UsageError("say which failed messages: their ids, or --all")
     with session.transport() as transport:
         table = require_nginn(transport.resolve(queue))
         count = transport.nginn.retry_failed(table, *ids)

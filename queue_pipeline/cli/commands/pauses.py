@@ -16,8 +16,8 @@ from queue_pipeline.cli.session import Session, with_session
 
 @click.command()
 @pipeline_argument
-@click.option("--reason", type=Text(), metavar="TEXT", default=None, help="The reason, shown to other people.")
-@click.option("--by", type=Text(), metavar="TEXT", default=None, help="Who paused it. Default: your user and machine.")
+@click.option("--reason", type=Text(), metavar="TEXT", help="The reason, shown to other people.")
+@click.option("--by", type=Text(), metavar="TEXT", help="Who paused it. Default: your user and machine.")
 @with_session
 def pause(session: Session, name: str, reason: str | None, by: str | None) -> None:
     """Pause the pipeline NAME: it begins no further batch until it is resumed.

@@ -6,7 +6,7 @@ from typing import IO
 
 import click
 
-from queue_pipeline.cli.commands.send import body_options, by_name, type_option, typed_body
+from queue_pipeline.cli.commands.send import body_options, required_body, type_option
 from queue_pipeline.cli.output import answer
 from queue_pipeline.cli.parameters import Seconds, Text, queue_argument
 from queue_pipeline.cli.progress import progress
@@ -22,9 +22,23 @@ TIMEOUT = Seconds(0.001, 24 * 3600.0, "a number of seconds above zero and at mos
 @queue_argument
 @body_options
 @type_option
-@click.option("--content-type", type=Text(), metavar="TYPE", default="application/json", show_default=True)
+@click.option(
+    "--content-type",
+    type=Text(),
+    metavar="TYPE",
+    default="application/json",
+    show_default=True,
+    help="The type of the body.",
+)
 @click.option("--timeout", type=TIMEOUT, metavar="SECONDS", default=30.0, show_default=True, help="How long to wait.")
-@click.option("--endpoint", type=Text(), metavar="NAME", default="queue-pipeline", show_default=True, help="Who asks.")
+@click.option(
+    "--endpoint",
+    type=Text(),
+    metavar="NAME",
+    default="queue-pipeline",
+    show_default=True,
+    help="The endpoint that asks.",
+)
 @click.option(
     "--discriminator", type=Text(), metavar="NAME", help="The instance of the endpoint; default: this machine's name."
 )
@@ -37,7 +51,7 @@ def request(
     body: str | None,
     body_file: IO[bytes] | None,
     message_type: str | None,
-    headers: tuple[tuple[str, str], ...],
+    headers: dict[str, str],
     content_type: str,
     timeout: float,
     endpoint: str,
@@ -50,17 +64,14 @@ def request(
     that run at the same time discriminators of their own. `install ENDPOINT --instance DISCRIMINATOR --plain` creates
     it. Without a reply in time the exit code is 7.
     """
-    content = typed_body(body, body_file)
-    if content is None:
-        raise click.UsageError("nothing to ask; give --body or --body-file")
-    named, settings = by_name(headers), CallbackSettings(peek_delay=0.1)
+    content, settings = required_body("ask", body, body_file), CallbackSettings(peek_delay=0.1)
     with (
         session.transport() as transport,
         QueueClient(transport, endpoint, discriminator=discriminator, settings=settings, create=create) as client,
     ):
         with progress(session, "waiting for the reply"):
             reply = client.request(
-                queue, content, timeout, message_type=message_type, headers=named, content_type=content_type
+                queue, content, timeout, message_type=message_type, headers=headers, content_type=content_type
             )
         document = {
             "queue": transport.resolve(queue).canonical,

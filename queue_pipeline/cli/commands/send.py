@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import IO, Any, TypeVar
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
 
 import click
 from pydantic import ValidationError
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from queue_pipeline.cli.bulk import check_lines, good_messages, rewindable, send_all
 from queue_pipeline.cli.jsonl import MessageLine, reason
 from queue_pipeline.cli.output import answer
-from queue_pipeline.cli.parameters import DELAY, TIME_TO_LIVE, Header, Text, number, queue_argument
+from queue_pipeline.cli.parameters import DELAY, TIME_TO_LIVE, Header, Text, number, options, queue_argument
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.messages import headers as wire
@@ -20,38 +21,43 @@ from queue_pipeline.transport.messages.event import Event
 from queue_pipeline.transport.messages.message import OutgoingMessage
 from queue_pipeline.transport.texts import count_of
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+def _by_name(context: click.Context, option: click.Parameter, headers: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Headers that were typed; a header that is given twice is refused."""
+    named = dict(headers)
+    if len(named) < len(headers):
+        twice = next(name for name, number in Counter(name for name, _ in headers).items() if number > 1)
+        raise click.UsageError(f"header {twice} is given more than once")
+    return named
 
 
-def body_options(command: F) -> F:
-    """The body and the headers of a message that is typed."""
-    options = (
-        click.option("--body", metavar="TEXT", help="The body."),
-        click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte."),
-        click.option(
-            "--header", "headers", type=Header(), multiple=True, metavar="NAME=VALUE", help="A header; repeatable."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
+body_options = options(
+    click.option("--body", metavar="TEXT", help="The body."),
+    click.option("--body-file", type=click.File("rb"), metavar="FILE|-", help="The body, byte for byte."),
+    click.option(
+        "--header",
+        "headers",
+        type=Header(),
+        multiple=True,
+        callback=_by_name,
+        metavar="NAME=VALUE",
+        help="A header; repeatable.",
+    ),
+)
+"""The body and the headers of a message that is typed."""
 type_option = click.option(
     "--type", "message_type", type=Text(), metavar="NAME", help="The type (EnclosedMessageTypes)."
 )
 ttl_option = click.option(
     "--ttl", type=TIME_TO_LIVE, metavar="SECONDS", help="Discard after this time; at most 24 days."
 )
-content_type_option = click.option(
-    "--content-type", type=Text(), metavar="TYPE", default=None, help="Default: application/json."
-)
+content_type_option = click.option("--content-type", type=Text(), metavar="TYPE", help="Default: application/json.")
 
 
 @click.command()
 @queue_argument
 @body_options
-@click.option("--jsonl", type=click.File("rb"), metavar="FILE|-", help="Send the messages of a file, one a line.")
+@click.option("--jsonl", type=click.File("rb"), metavar="FILE|-", help="Send the messages of a file, one per line.")
 @click.option("--skip-bad", is_flag=True, help="With --jsonl: leave out lines that are no messages.")
 @number("--count", help="Send N messages with this body.")
 @type_option
@@ -66,7 +72,7 @@ def send(
     queue: str,
     body: str | None,
     body_file: IO[bytes] | None,
-    headers: tuple[tuple[str, str], ...],
+    headers: dict[str, str],
     jsonl: IO[bytes] | None,
     skip_bad: bool,
     count: int | None,
@@ -75,10 +81,10 @@ def send(
 ) -> None:
     """Send messages to a queue, all of them or none.
 
-    A line of a JSONL file is an object with the field body (a string is sent as it is, anything else as
-    compact JSON) or body_base64, and optionally headers, type, content_type, reply_to, message_id, ttl and
-    delay. If a line is invalid, nothing of the file is sent, unless --skip-bad is given: then the bad
-    lines are reported on stderr, and the exit code is 0 if at least one message was sent.
+    A line of a JSONL file is an object with the field body (a string is sent unchanged, anything else as compact JSON)
+    or body_base64, and optionally headers, type, content_type, reply_to, message_id, ttl and delay. If a line is
+    invalid, nothing of the file is sent, unless --skip-bad is given: then the bad lines are reported on stderr, and
+    the exit code is 0 if at least one message was sent.
     """
     named = {name: value for name, value in {"type": message_type, **fields}.items() if value is not None}
     if jsonl is not None:
@@ -93,7 +99,7 @@ def send(
     content = typed_body(body, body_file)
     if content is None:
         raise click.UsageError("nothing to send; give --body, --body-file or --jsonl")
-    _send_alike(session, queue, content, count or 1, {**named, "headers": by_name(headers)})
+    _send_alike(session, queue, content, count or 1, {**named, "headers": headers})
 
 
 def typed_body(body: str | None, body_file: IO[bytes] | None) -> bytes | None:
@@ -104,6 +110,14 @@ def typed_body(body: str | None, body_file: IO[bytes] | None) -> bytes | None:
         return body_file.read()
     # Bytes that are not valid in the terminal's encoding arrive escaped, and are sent as they were typed.
     return body.encode("utf-8", "surrogateescape") if body is not None else None
+
+
+def required_body(verb: str, body: str | None, body_file: IO[bytes] | None) -> bytes:
+    """The same for a command that cannot do without."""
+    content = typed_body(body, body_file)
+    if content is None:
+        raise click.UsageError(f"nothing to {verb}; give --body or --body-file")
+    return content
 
 
 def _send_alike(session: Session, queue: str, body: bytes, count: int, fields: dict[str, Any]) -> None:
@@ -149,16 +163,6 @@ def _message(**fields: Any) -> OutgoingMessage:
         raise click.UsageError(reason(error)) from None
 
 
-def by_name(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Headers that were typed; a header that is given twice is refused."""
-    named = dict(headers)
-    if len(named) < len(headers):
-        names = [name for name, _ in headers]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise click.UsageError(f"header {twice} is given more than once")
-    return named
-
-
 @click.command()
 @click.argument("event", type=Text(), metavar="EVENT")
 @body_options
@@ -175,20 +179,18 @@ def publish(
     event: str,
     body: str | None,
     body_file: IO[bytes] | None,
-    headers: tuple[tuple[str, str], ...],
+    headers: dict[str, str],
     parents: tuple[str, ...],
     interface: bool,
     **fields: Any,
 ) -> None:
     """Publish an event of the .NET type EVENT, a copy for each subscriber, all of them or none.
 
-    Its base classes and interfaces are known to .NET only: name those that somebody may have subscribed to.
+    Its base classes and interfaces are known to .NET only: name those that may have subscribers.
     """
-    content = typed_body(body, body_file)
-    if content is None:
-        raise click.UsageError("nothing to publish; give --body or --body-file")
+    content = required_body("publish", body, body_file)
     named = {name: value for name, value in fields.items() if value is not None}
-    message = _message(body=content, headers=by_name(headers), **named)
+    message = _message(body=content, headers=headers, **named)
     declared = Event(event, parents, interface=interface)
     with session.transport() as transport:
         copies = transport.publish(declared, message)

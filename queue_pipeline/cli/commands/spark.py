@@ -21,8 +21,8 @@ from queue_pipeline.transport.errors import ConfigurationError
 def spark() -> None:
     """Control the local Spark server that stays warm between runs.
 
-    It belongs to this project and its setting of Spark, and is used where QUEUE_PIPELINE_SPARK begins with warm:, as
-    it does by default. The first run that needs it starts it; it runs until it is stopped here.
+    It belongs to this project and its setting of Spark, and is used if QUEUE_PIPELINE_SPARK begins with warm:, as it
+    does by default. The first run that needs it starts it; it runs until `spark stop`.
     """
 
 
@@ -74,7 +74,8 @@ def stop(session: Session) -> None:
 
 
 def _setting() -> str:
-    return os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT
+    """The setting without the parameters of sc://host:port/;name=value, which may hold a token."""
+    return (os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT).partition(";")[0]
 
 
 def _sentence(found: warm_spark.WarmSpark) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from queue_pipeline.cli.commands.watch import DEFAULT_INTERVAL, INTERVAL, failing_line, failing_queues, watch
-from queue_pipeline.cli.output import answer_table, duration, write_lines
+from queue_pipeline.cli.output import answer_table, duration, figure, write_lines
 from queue_pipeline.cli.parameters import any_queues_argument
 from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.claims.failure_counts import FailureCount
@@ -39,7 +39,7 @@ def status(session: Session, queues: tuple[str, ...], every: float | None) -> No
     error. A dash means that the table is not installed. For queues of NGinn.MessageBus the table also shows the
     processed and failed messages that they keep, and the latency of the last five minutes.
 
-    With --watch queues are named before it. With --json it prints one document per line.
+    Name queues before --watch. --watch with --json prints one document per line.
     """
     if every is not None:
         watch(session, queues, every)
@@ -70,21 +70,17 @@ def _row(figures: QueueStatus) -> tuple[object, ...]:
     due = figures.next_due_seconds
     return (
         figures.queue,
-        f"{figures.pending:,}{' or more' if figures.capped else ''}",
+        figure(figures.pending, capped=figures.capped),
         duration(figures.oldest_seconds),
-        _figure(figures.expired),
-        _figure(figures.delayed),
+        figure(figures.expired),
+        figure(figures.delayed),
         "now" if due is not None and due <= 0 else duration(due),
-        _figure(figures.claimed),
-        _figure(figures.claims),
-        _figure(figures.abandoned_claims),
+        figure(figures.claimed),
+        figure(figures.claims),
+        figure(figures.abandoned_claims),
     )
 
 
 def _nginn_row(figures: QueueStatus) -> tuple[object, ...]:
     latency = figures.latency_milliseconds
-    return (_figure(figures.processed), _figure(figures.failed), None if latency is None else f"{latency:,.0f} ms")
-
-
-def _figure(number: int | None) -> str | None:
-    return None if number is None else f"{number:,}"
+    return (figure(figures.processed), figure(figures.failed), None if latency is None else f"{latency:,.0f} ms")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from queue_pipeline.cli.output import answer, answer_table
-from queue_pipeline.cli.parameters import Queue, Text
+from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import Session, with_session
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.errors import AccessDeniedError
@@ -22,7 +22,7 @@ topic_argument = click.argument("topic", type=Text(), metavar="TOPIC")
 @endpoint_argument
 @topic_argument
 @click.option(
-    "--queue", type=Queue(), metavar="ADDRESS", help="The queue that events go to. Default: the endpoint's own queue."
+    "--queue", type=Text(), metavar="ADDRESS", help="The queue that events go to. Default: the endpoint's own queue."
 )
 @with_session
 def subscribe(session: Session, endpoint: str, topic: str, queue: str | None) -> None:
@@ -33,7 +33,7 @@ def subscribe(session: Session, endpoint: str, topic: str, queue: str | None) ->
     """
     with session.transport() as transport:
         table = transport.resolve(QueueAddress(endpoint) if queue is None else queue)
-        # A subscriber without a queue would make every publish fail. An account that may only send cannot look.
+        # A subscriber without a queue would make every publish fail. An account that may only send cannot peek.
         with contextlib.suppress(AccessDeniedError):
             transport.peek(table, 1)
         changed = transport.subscriptions.subscribe(endpoint, topic, table)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from queue_pipeline.cli.output import console, duration, flush, shortened, table_of, visible, write_lines
+from queue_pipeline.cli.output import console, duration, figure, flush, shortened, table_of, visible, write_lines
 from queue_pipeline.cli.parameters import Seconds
 from queue_pipeline.cli.session import Session
 from queue_pipeline.transport.addresses.queues import QueueTable
@@ -193,13 +193,12 @@ def _frame(rows: Sequence[WatchedQueue]) -> list[Any]:
 
 def _cells(row: WatchedQueue) -> tuple[object, ...]:
     figures = row.figures
-    numbers = (figures.claimed, row.failed, figures.delayed)
     return (
         figures.queue,
-        f"{figures.pending:,}{' or more' if figures.capped else ''}",
+        figure(figures.pending, capped=figures.capped),
         *(None if rate is None else f"{rate:,.1f}" for rate in (row.rates.incoming, row.rates.outgoing)),
         duration(figures.oldest_seconds),
-        *(None if number is None else f"{number:,}" for number in numbers),
+        *map(figure, (figures.claimed, row.failed, figures.delayed)),
     )
 
 

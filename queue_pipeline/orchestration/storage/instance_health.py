@@ -27,7 +27,7 @@ DAEMON_SECONDS = 90.0
 
 
 class InstanceError(QueuePipelineError):
-    """Dagster's instance cannot be looked at."""
+    """The storage of Dagster's instance cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class PeekLoop:
         return Names(self.prefix)
 
     def findings(self, tick_seconds: float, daemon_seconds: float | None) -> list[HealthFinding]:
-        """What is wrong with it: off, never ticked, or not for longer than it may be."""
+        """Problems: it is off, never ticked, or ticked too long ago."""
         subject = f"sensor {self.names.peek_sensor} of {self.location}"
         if not self.is_on:
-            return [HealthFinding("sensor", subject, f"the {subject} is off: no run is started")]
+            return [HealthFinding("sensor", subject, f"the {subject} is off: it starts no runs")]
         age = self.last_tick_seconds
         if age is not None and age <= tick_seconds:
             return []
@@ -99,9 +99,9 @@ class InstanceSeen:
         }
 
     def findings(self, tick_seconds: float) -> list[HealthFinding]:
-        """What is wrong with the peek loops."""
+        """Problems of the peek loops."""
         if not self.loops:
-            text = f"the sensor {PEEK_SENSOR} was never switched on: no run is started"
+            text = f"the sensor {PEEK_SENSOR} was never switched on: it starts no runs"
             return [HealthFinding("sensor", PEEK_SENSOR, text)]
         return [one for loop in self.loops for one in loop.findings(tick_seconds, self.daemon_seconds)]
 
@@ -113,7 +113,7 @@ class InstanceSeen:
 
 
 def look(location: str | None = None, prefix: str | None = None) -> InstanceSeen:
-    """Look at the instance of `DAGSTER_HOME`, at all code locations or at one, with all prefixes or with one."""
+    """Read the storage of `DAGSTER_HOME`: all code locations or one, all prefixes or one."""
     _check_home()
     now = time.time()
     with dg.DagsterInstance.get() as instance:

@@ -28,7 +28,7 @@ class RemoveConfig(dg.Config):
     """What is old."""
 
     keep_days: int = Field(
-        0, ge=0, le=LONGEST_DAYS, description=f"Remove what is older; 0: {KEEP_VARIABLE} of the code server says it."
+        0, ge=0, le=LONGEST_DAYS, description=f"Remove what is older; 0 means {KEEP_VARIABLE} of the code server."
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from queue_pipeline.orchestration import metadata
+from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
@@ -35,7 +36,7 @@ def observe_changes(
     events: list[dg.AssetObservation] = []
     known = dict(observed)
     inputs = {pipeline.input_queue: pipeline.error_queue for pipeline in pipelines}
-    queues = dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues)
+    queues = queues_of(pipelines)
     for queue in sorted(queues, key=lambda queue: known.get(queue, (0.0, ""))[0]):
         last, before = known.get(queue, (0.0, ""))
         age = time.time() - last

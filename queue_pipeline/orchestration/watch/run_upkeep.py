@@ -26,9 +26,9 @@ LAUNCHED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.Dagste
 ORPHAN_SECONDS = 20.0
 """How long a run may hold nothing whose code server was replaced: its process was killed with it, or ends soon."""
 LONGEST_GAP_SECONDS = 30.0
-"""Between two looks: after a longer one it is not known whether a run held something meanwhile."""
+"""After a longer gap between two looks it is not known whether a run held something meanwhile."""
 QUEUED_SECONDS = 15.0
-"""How long a run is queued before others end for it: the queue of Dagster is looked at every five seconds."""
+"""How long a run is queued before others end for it: Dagster starts queued runs every five seconds."""
 LINGER_SECONDS = 5.0
 """How long a run must have had its slots to count as lingering: a new one has no batch yet."""
 
@@ -69,11 +69,10 @@ class RunUpkeep:
         """Release what ended runs hold, report those that are gone, and end runs that only wait while others do."""
         slots = place.transport.slots.list(expired=True)
         holders = [slot for slot in slots if slot.lease_seconds > 0]
-        claims = [status for status in place.transport.claims.list() if status.owner is not None]
-        working = {holder.owner for holder in holders}
-        working |= {status.owner for status in claims if status.owner is not None and status.lease_seconds > 0}
-        held = {slot.owner for slot in slots} | {status.owner for status in claims if status.owner is not None}
-        known = _runs(place.instance, held)
+        leases = [(one.owner, one.lease_seconds) for one in place.transport.claims.list() if one.owner is not None]
+        with_batch = {owner for owner, _ in leases}
+        working = {holder.owner for holder in holders} | {owner for owner, seconds in leases if seconds > 0}
+        known = _runs(place.instance, {slot.owner for slot in slots} | with_batch)
         # Also of slots whose lease ran out: a code server that was restarted may look later than that.
         gone = {slot.owner for slot in slots if is_gone(slot.process)}
         for holder, run in known.items():
@@ -82,7 +81,6 @@ class RunUpkeep:
             elif holder in gone:
                 _report(place, run, "its process is gone")
         self._report_lost(place, working)
-        with_batch = {status.owner for status in claims}
         _end_lingering(place, [one for one in holders if one.owner in known and one.owner not in with_batch])
 
     def _report_lost(self, place: Deployment, working: Collection[str]) -> None:
@@ -139,7 +137,7 @@ def _runs(instance: dg.DagsterInstance, owners: Collection[str]) -> dict[str, dg
 def _report(place: Deployment, run: dg.DagsterRun, why: str) -> None:
     """End a run in Dagster, and release what it may hold."""
     is_cancelled = run.status is dg.DagsterRunStatus.CANCELING
-    message = f"The run is over: {why}, though Dagster showed it as {run.status.value}. Another run goes on."
+    message = f"The run is over: {why}, though Dagster showed it as {run.status.value}. Another run continues."
     logger.warning("run %s is over: %s", run.run_id, why)
     if is_cancelled:
         place.instance.report_run_canceled(run, message)

@@ -49,14 +49,26 @@ class DagsterSurroundings:
         self._failing: dict[str, FailureCount] = {}
         self._look_for_old_code_at = 0.0
 
+    def now(self) -> float:
+        """The time in seconds."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, but not for longer than until the code server stops."""
+        self._place.server.sleep(seconds)
+
+    def is_stopping(self) -> bool:
+        """Whether the code server stops."""
+        return self._place.server.is_stopping
+
     def paused(self) -> set[str]:
-        """The names of pipelines that are held."""
+        """The names of paused pipelines, read together with what the peeks of this round need."""
         self._waiting = self._database.claims.waiting()
         self._failing = self._database.failures.list()
         return set(self._database.pauses.list())
 
     def look_after(self, until: float) -> None:
-        """Do what is due beside the peeks, if it can begin before a time."""
+        """Do the upkeep that is due, as far as it can begin before a time."""
         if self._upkeep is not None:
             self._upkeep.look(self._place, lambda: time.time() < until)
 

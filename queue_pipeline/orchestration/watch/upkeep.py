@@ -14,7 +14,8 @@ from functools import partial
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
-from queue_pipeline.orchestration.checks import DESCRIPTIONS, CheckOutcome, look_at_indexes, look_once
+from queue_pipeline.orchestration.checks import DESCRIPTIONS, INDEXES, check_indexes, check_pipeline, evaluation
+from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, RunUpkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.errors import DatabaseUnavailableError, QueuePipelineError
@@ -49,9 +50,8 @@ class Upkeep:
     def __init__(self, pipelines: Sequence[QueuePipeline], clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._reported: dict[dg.AssetCheckKey, tuple[bool, float]] = {}
-        self._news: dict[dg.AssetCheckKey, Callable[[], CheckOutcome]] = {}
+        self._news: dict[dg.AssetCheckKey, Callable[[], dg.AssetCheckResult]] = {}
         now, between = clock(), CHECK_SECONDS / max(1, len(pipelines))
-        queues = dict.fromkeys(queue for pipeline in pipelines for queue in pipeline.queues)
         self._parts = [
             _Part("runs and what they hold", RunUpkeep(pipelines, clock).look, LOOK_SECONDS, now),
             _Part("the outbox", lambda place: place.transport.outbox.sweep(), SWEEP_SECONDS, now),
@@ -60,7 +60,10 @@ class Upkeep:
                 _Part(f"the checks of {each.name}", self._checks_of(each), CHECK_SECONDS, now + number * between)
                 for number, each in enumerate(pipelines)
             ),
-            *(_Part(f"the indexes of {queue}", self._indexes_of(queue), INDEX_SECONDS, now) for queue in queues),
+            *(
+                _Part(f"the indexes of {queue}", self._indexes_of(queue), INDEX_SECONDS, now)
+                for queue in queues_of(pipelines)
+            ),
         ]
 
     def look(self, place: Deployment, has_time: Callable[[], bool]) -> None:
@@ -92,7 +95,7 @@ class Upkeep:
                 continue
             del self._news[key]
             self._reported[key] = (outcome.passed, self._clock())
-            evaluations.append(outcome.evaluation(key.asset_key))
+            evaluations.append(evaluation(key, outcome))
         return evaluations
 
     def _do(self, part: _Part, place: Deployment) -> bool:
@@ -112,8 +115,8 @@ class Upkeep:
     def _checks_of(self, pipeline: QueuePipeline) -> Callable[[Deployment], None]:
         def look(place: Deployment) -> None:
             for name in DESCRIPTIONS:
-                make = partial(look_once, place.transport, pipeline, name)
-                self._report(place, place.names.pipeline_key(pipeline), make)
+                key = dg.AssetCheckKey(place.names.pipeline_key(pipeline), name)
+                self._report(place, key, partial(check_pipeline, place.transport, pipeline, name))
 
         return look
 
@@ -121,16 +124,16 @@ class Upkeep:
         """A check that never ran has a green tick in the UI: the indexes are checked at the first look."""
 
         def look(place: Deployment) -> None:
-            self._report(place, place.names.queue_key(queue), partial(look_at_indexes, place.transport, queue))
+            key = dg.AssetCheckKey(place.names.queue_key(queue), INDEXES)
+            self._report(place, key, partial(check_indexes, place.transport, queue))
 
         return look
 
-    def _report(self, place: Deployment, asset: dg.AssetKey, make: Callable[[], CheckOutcome]) -> None:
+    def _report(self, place: Deployment, key: dg.AssetCheckKey, make: Callable[[], dg.AssetCheckResult]) -> None:
         """Report a check when its outcome is not the one that Dagster shows, and every hour."""
-        outcome = make()
-        key, now = dg.AssetCheckKey(asset, outcome.name), self._clock()
+        outcome, now = make(), self._clock()
         passed, reported_at = self._reported.get(key, (None, now))
-        # Runs report checks too, and people execute them.
+        # Runs report checks, too, and people execute them.
         latest = place.instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
         shown = passed if latest is None else latest.status is AssetCheckExecutionRecordStatus.SUCCEEDED
         if {passed, shown} != {outcome.passed} or now - reported_at >= REPORT_SECONDS:

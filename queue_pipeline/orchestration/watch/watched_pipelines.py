@@ -1,11 +1,10 @@
-"""The pipelines that a peek loop watches, kept in the sensor's cursor: others know them without loading their code."""
+"""The pipelines that a peek loop watches, kept in the sensor's cursor: read there without loading their code."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from queue_pipeline.transport.operations.queue_health import Watched
 
@@ -35,15 +34,9 @@ class WatchedPipeline:
         return Watched(self.queue, self.oldest_seconds, self.name)
 
 
-def read_pipelines(cursor: Mapping[str, Any]) -> dict[str, WatchedPipeline]:
-    """The pipelines in the values of a cursor, by name."""
-    found = (WatchedPipeline(**values) for values in cursor.get("pipelines", ()))
-    return {one.name: one for one in found}
-
-
 def pipelines_of(cursor: str | None) -> dict[str, WatchedPipeline]:
-    """The pipelines in the text of a cursor; none if it cannot be read."""
+    """The pipelines in the text of a cursor, by name; none if it cannot be read."""
     try:
-        return read_pipelines(json.loads(cursor or "{}"))
-    except (ValueError, TypeError, AttributeError):
+        return {values["name"]: WatchedPipeline(**values) for values in json.loads(cursor or "{}")["pipelines"]}
+    except (ValueError, LookupError, TypeError):
         return {}

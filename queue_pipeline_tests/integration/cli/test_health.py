@@ -27,7 +27,7 @@ def command(backend, queues):
 def test_queues_in_which_nothing_waits_are_healthy(command):
     ran = command("health", "--database-only")
     assert ran.code == 0
-    assert ran.out.splitlines()[-1] == "healthy; 1 queue looked at"
+    assert ran.out.splitlines()[-1] == "healthy; 1 queue checked"
 
 
 def test_a_message_that_waits_for_too_long_is_a_problem(command, queues):

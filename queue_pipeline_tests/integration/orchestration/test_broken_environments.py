@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.checks import AGE, look
+from queue_pipeline.orchestration.checks import AGE, check_pipeline
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.dagster import pipelines
@@ -123,7 +123,7 @@ def test_messages_stay_uncounted_until_the_environment_works(sqlite, orders, war
     assert kept(orders) == (COUNT, 0, 0, 0)
     (known,) = orders.failures.list().values()
     assert cause in known.last_error
-    (check,) = look(orders, pipelines.declare(oldest_message_seconds=0.001), [AGE])
+    check = check_pipeline(orders, pipelines.declare(oldest_message_seconds=0.001), AGE)
     assert cause in check.description
     assert execute(pipelines.declare(recoverability=ONCE), resources, instance).success
     assert (orders.peek("billing"), orders.failures.list()) == (COUNT, {})

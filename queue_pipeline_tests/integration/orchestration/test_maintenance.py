@@ -101,6 +101,14 @@ def test_every_queue_is_observed_on_demand(backend, queues, instance):
     assert seen == {"queues/orders_queue": 1, "queues/billing_queue": 0, "queues/error_queue": 0}
 
 
+def test_a_queue_of_several_pipelines_is_observed_once(backend, queues, instance):
+    queues.install("returns")
+    returns = pipelines.declare(name="returns", input_queue="returns", output_queues=["billing"])
+    result = execute(backend, instance, "observe_queues", pipelines.declare(), returns)
+    seen = sorted(event.asset_key.path[-1] for event in result.all_events if event.is_asset_observation)
+    assert seen == ["billing_queue", "error_queue", "orders_queue", "returns_queue"]
+
+
 def checks(result):
     return {check.asset_key.path[-1].removesuffix("_queue"): check for check in result.get_asset_check_evaluations()}
 

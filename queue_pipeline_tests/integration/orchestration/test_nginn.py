@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.orchestration import names
-from queue_pipeline.orchestration.checks import AGE, ERRORS, look
+from queue_pipeline.orchestration.checks import AGE, ERRORS, check_pipeline
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.processing.declaration.outcomes import each, fail, publish, send
 from queue_pipeline.transport import new_message
@@ -102,15 +102,15 @@ def shown(nginn):
 
 def test_the_check_names_failed_messages_and_the_command_that_makes_them_ready(nginn):
     pipeline = declare()
-    assert look(nginn, pipeline, [ERRORS])[0].passed
+    assert check_pipeline(nginn, pipeline, ERRORS).passed
     failure = failed_orders(nginn)
-    (found,) = look(nginn, pipeline, [ERRORS])
+    found = check_pipeline(nginn, pipeline, ERRORS)
     assert not found.passed
     assert found.description.endswith(f" nginn retry {QUEUE} --all")
     (row,) = (record.data for record in found.metadata["failed_messages"].records)
     assert (row["id"], row["cause"]) == (str(failure.id), "no stock")
     assert row["time"].endswith(" UTC")
-    assert look(nginn, pipeline, [AGE])[0].metadata["depth_messages"] == 2
+    assert check_pipeline(nginn, pipeline, AGE).metadata["depth_messages"].value == 2
 
 
 def test_the_jobs_over_failed_messages_retry_and_discard_them(backend, nginn, instance):

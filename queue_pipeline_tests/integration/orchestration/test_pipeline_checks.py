@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
-from queue_pipeline.orchestration.checks import AGE, ERRORS, EXPIRED, look
+from queue_pipeline.orchestration.checks import AGE, ERRORS, EXPIRED, check_pipeline
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.failed.error_message import Failure, error_message
@@ -26,11 +26,6 @@ def fail(transport, count, queue="orders", error_queue="error"):
     return [one.headers[wire.MESSAGE_ID] for one in sent]
 
 
-def only(transport, pipeline, name, **options):
-    (found,) = look(transport, pipeline, [name], **options)
-    return found
-
-
 def pasteable(queues, words, options=""):
     """A command with all that it needs: the database, and the schema if it is not the default one."""
     url = queues.database.url
@@ -41,33 +36,38 @@ def pasteable(queues, words, options=""):
 
 
 def test_an_empty_error_queue_passes(queues):
-    found = only(queues, pipelines.declare(), ERRORS)
-    assert (found.passed, found.description) == (True, "nothing of orders is in error")
+    found = check_pipeline(queues, pipelines.declare(), ERRORS)
+    assert (found.passed, found.description) == (True, "no failed message of orders in error")
 
 
 def test_failures_are_listed_with_the_command_that_retries_each(queues):
     ids = fail(queues, 3)
-    found = only(queues, pipelines.declare(), ERRORS)
+    found = check_pipeline(queues, pipelines.declare(), ERRORS)
     assert not found.passed
-    assert "3 messages of orders failed and wait in error" in found.description
+    assert "3 failed messages of orders in error" in found.description
     command = pasteable(queues, "errors retry --from orders")
     assert found.description.endswith(command)
     assert found.metadata["retry_all"].value == f"```\n{command}\n```"
-    assert found.metadata["error_queue_messages"] == 3
+    assert found.metadata["error_queue_messages"].value == 3
     records = [record.data for record in found.metadata["failed_messages"].records]
     assert [record["id"] for record in records] == ids[::-1]
     assert (records[0]["type"], records[0]["cause"]) == ("Shop.Order", "shop.Refused: no deliveries to XX")
 
 
+def test_one_failed_message_is_one_message(queues):
+    fail(queues, 1)
+    assert "1 failed message of orders in error" in check_pipeline(queues, pipelines.declare(), ERRORS).description
+
+
 def test_failures_of_other_queues_are_not_this_pipelines(queues):
     fail(queues, 2, queue="billing")
-    assert only(queues, pipelines.declare(), ERRORS).passed
+    assert check_pipeline(queues, pipelines.declare(), ERRORS).passed
 
 
 def test_an_error_queue_of_another_name_is_named_in_the_command(queues):
     queues.install(plain_queues=["poison"])
     fail(queues, 1, error_queue="poison")
-    found = only(queues, pipelines.declare(error_queue="poison"), ERRORS)
+    found = check_pipeline(queues, pipelines.declare(error_queue="poison"), ERRORS)
     assert len(found.metadata["failed_messages"].records) == 1
     assert found.description.endswith(pasteable(queues, "errors retry --from orders", "--error-queue poison "))
 
@@ -76,23 +76,23 @@ def test_an_error_queue_of_another_name_is_named_in_the_command(queues):
 def test_a_message_that_waits_for_long_warns(queues, seconds, passed):
     sent = wire.format_timestamp(datetime.now(UTC) - timedelta(seconds=seconds))
     queues.send("orders", new_message("1", headers={wire.TIME_SENT: sent}))
-    found = only(queues, pipelines.declare(oldest_message_seconds=500), AGE)
+    found = check_pipeline(queues, pipelines.declare(oldest_message_seconds=500), AGE)
     assert found.passed is passed
     assert ("see whether the peek sensor is on" in found.description) is not passed
-    assert found.metadata["depth_messages"] == 1
+    assert found.metadata["depth_messages"].value == 1
 
 
 def test_an_empty_queue_is_not_old(queues):
-    assert only(queues, pipelines.declare(), AGE).description == "orders is empty"
+    assert check_pipeline(queues, pipelines.declare(), AGE).description == "orders is empty"
 
 
 def test_messages_that_expired_unseen_warn(backend, queues):
-    assert only(queues, pipelines.declare(), EXPIRED).passed
+    assert check_pipeline(queues, pipelines.declare(), EXPIRED).passed
     queues.send("orders", new_message("1", time_to_be_received=timedelta(milliseconds=1)))
-    eventually(lambda: not only(queues, pipelines.declare(), EXPIRED).passed)
-    assert only(queues, pipelines.declare(), EXPIRED).metadata["expired_messages"] == 1
-    dropped = only(queues, pipelines.declare(), EXPIRED, expired=4)
-    assert "5 messages of orders expired before anybody took them" in dropped.description
+    eventually(lambda: not check_pipeline(queues, pipelines.declare(), EXPIRED).passed)
+    assert check_pipeline(queues, pipelines.declare(), EXPIRED).metadata["expired_messages"].value == 1
+    dropped = check_pipeline(queues, pipelines.declare(), EXPIRED, expired=4)
+    assert "5 messages of orders expired before a run took them" in dropped.description
 
 
 def executed(backend, instance):

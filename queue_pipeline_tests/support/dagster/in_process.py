@@ -9,11 +9,11 @@ from queue_pipeline.orchestration.resources import QueueTransportResource
 from queue_pipeline_tests.support.dagster import pipelines
 
 
-def execute(backend, instance, job, pipeline=None, **options):
-    """Execute a job of a pipeline's definitions."""
+def execute(backend, instance, job, *declared, **options):
+    """Execute a job of the definitions of pipelines."""
     database = QueueTransportResource(database=backend.url, default_schema=backend.schema)
     definitions = dg.Definitions.merge(
-        build_definitions([pipeline or pipelines.declare()], autostart=False),
+        build_definitions(declared or [pipelines.declare()], autostart=False),
         dg.Definitions(resources={"transport": database, "spark": dg.ResourceDefinition.none_resource()}),
     )
     return definitions.resolve_job_def(job).execute_in_process(instance=instance, **options)

@@ -107,12 +107,4 @@ class World:
     def tick(self, *pipelines, cursor=Cursor(), budget=BUDGET):  # noqa: B008 - frozen
         self.began = self.time
         self.peeks.clear()
-        return tick(
-            pipelines,
-            self,
-            cursor,
-            now=self.now,
-            sleep=self.sleep,
-            budget_seconds=budget,
-            is_stopping=self.is_stopping,
-        )
+        return tick(pipelines, self, cursor, until=self.time + budget)

@@ -55,6 +55,15 @@ def test_where_no_server_was_started_none_is_found(discovery: Path) -> None:
     assert run("spark", "stop").out == "no Spark server was running\n"
 
 
+def test_the_token_of_a_connect_server_is_never_shown(discovery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUEUE_PIPELINE_SPARK", f"sc://spark.example:15002/;token={TOKEN}")
+    assert run("spark", "status", "--json").json["setting"] == "sc://spark.example:15002/"
+    for words in ("spark", "status"), ("spark", "start"):
+        shown = run(*words)
+        assert "sc://spark.example:15002/" in shown.out + shown.err
+        assert TOKEN not in shown.out + shown.err
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "host": "h", "port": 1, "spark_version": "4"}'])
 def test_a_file_that_says_nothing_is_no_server(discovery: Path, text: str) -> None:
     discovery.write_text(text)

@@ -73,6 +73,8 @@ AWAY = "postgresql://u:p@127.0.0.1:1/db"
         ("errors retry --type=", "it is empty"),
         ("errors list --limit 0", "not in the range"),
         ("errors list --all", "no such option"),
+        ("nginn --json figures", "missing argument 'QUEUE'"),
+        ("nginn retry sql://a/Q", "say which failed messages: their ids, or --all; see: "),
         ("errors show", "missing argument 'ID'"),
         ("errors retry --all --error-queue x", "--error-queue stands before the command"),
         ("script orders --dialect oracle", "'oracle' is not one of"),
@@ -113,7 +115,7 @@ def test_bytes_that_are_no_text_are_refused_where_text_is_needed() -> None:
 
 
 def test_without_a_command_the_help_is_shown() -> None:
-    for words in [], ["claims"], ["errors"]:
+    for words in [], ["claims"], ["errors"], ["nginn"]:
         shown = run(*words)
         assert (shown.code, shown.out) == (2, "")
         assert "Commands:" in shown.err

@@ -8,8 +8,11 @@ import pytest
 from queue_pipeline.orchestration.metadata import lines
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.failures.decision import Step
+from queue_pipeline.processing.results.exceptions import describe
 from queue_pipeline.processing.results.failed_copies import MessageFailure
 from queue_pipeline.processing.run.attempted import Attempted
+from queue_pipeline.transport import Claim
 
 
 def report(failed):
@@ -33,3 +36,12 @@ def test_refused_messages_are_named_with_their_reason_the_first_few_of_each_caus
         "m-2: n: 2 is odd; and 2 more",
     )
     assert second[1] == f"refused and moved to {place}: 1 message, MessageHeadersUnreadable: row-9: not JSON"
+
+
+@pytest.mark.parametrize(("messages", "words"), [(1, "1 message was in work"), (5, "5 messages were in work")])
+def test_messages_that_were_in_work_when_spark_died_are_counted_in_a_sentence(messages, words):
+    pipeline = QueuePipeline(name="p", input_queue="orders", transform=lambda messages: messages)
+    claim = Claim("c", "orders", "run x", 1, messages, 0, 1, isolated=True)
+    attempted = Attempted(again=[claim], failure=describe(OSError("gone")), step=Step.ISOLATE)
+    ((_, line),) = lines(pipeline, attempted)
+    assert line.startswith(words)

@@ -10,7 +10,6 @@ from queue_pipeline.orchestration.peek_loop import (
     DATABASE_BACKOFF,
     Cursor,
     Runs,
-    tick,
 )
 from queue_pipeline_tests.support.dagster.peek_world import BUDGET, World, pipeline
 
@@ -91,13 +90,13 @@ def test_a_paused_pipeline_gets_no_run_and_the_tick_says_so():
 
 
 def test_a_pipeline_that_is_resumed_during_a_tick_is_answered_in_it():
-    world = World(waiting={"orders": 5}, held={"orders"})
+    class Resumed(World):
+        def sleep(self, seconds):
+            super().sleep(seconds)
+            self.held = set() if self.elapsed >= 3 else {"orders"}
 
-    def sleep(seconds):
-        World.sleep(world, seconds)
-        world.held = set() if world.elapsed >= 3 else {"orders"}
-
-    outcome = tick([pipeline()], world, Cursor(), now=world.now, sleep=sleep, budget_seconds=BUDGET)
+    world = Resumed(waiting={"orders": 5}, held={"orders"})
+    outcome = world.tick(pipeline())
     assert len(outcome.starts) == 1
     assert world.elapsed == pytest.approx(3.0)
 

@@ -20,13 +20,10 @@ from queue_pipeline_tests.support.waiting import eventually
 from tools.cluster import programs
 from tools.cluster.cluster_folder import ClusterFolder
 from tools.cluster.command import CONNECT_PORT, main
-from tools.cluster.errors import ClusterError
-from tools.cluster.executors import executors_of
-from tools.cluster.master_page import registered_workers
-from tools.cluster.memory import megabytes
-from tools.cluster.ports import STATE, Ports, answers, prefer, take
-from tools.cluster.standalone import StandaloneCluster
-from tools.cluster.state import ClusterState, Member
+from tools.cluster.ports import Ports, answers, prefer, take
+from tools.cluster.standalone import StandaloneCluster, megabytes
+from tools.cluster.state import STATE, ClusterError, ClusterState, Member
+from tools.cluster.status import executors_of, registered_workers
 from tools.processes import Processes
 
 PROCESS = Path("/proc/self/cmdline").read_text().split("\0")[:-1]

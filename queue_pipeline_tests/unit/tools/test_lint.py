@@ -26,7 +26,6 @@ def test_a_table_whose_entries_are_carried_by_the_named_files_has_no_differences
         (COVERED[0]._replace(status="not applicable"), "is not applicable, and is carried by 1 files"),
         (COVERED[0]._replace(reason="`unit/deeper/still/test_b.py`"), "names ['unit/deeper/still/test_b.py']"),
         (COVERED[0]._replace(status="adapted"), "says neither how nor why"),
-        (COVERED[0]._replace(status="planned", reason="`unit/test_a.py`: in some later year"), "which layer"),
         (COVERED[1], "is listed 2 times"),
     ],
 )

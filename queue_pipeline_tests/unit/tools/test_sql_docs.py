@@ -1,3 +1,5 @@
+import pytest
+
 from tools import sql_docs
 
 
@@ -12,3 +14,9 @@ def test_every_statement_is_on_the_page():
             subject, _, name = section.name.rpartition(".")
             _, _, part = text.partition(f"\n## {subject}\n")
             assert f"| `{name}`" in part.partition("\n## ")[0], section.name
+
+
+def test_a_subject_without_statements_is_refused(monkeypatch):
+    monkeypatch.setitem(sql_docs._SUBJECTS, "weather", "No statement is about it.")
+    with pytest.raises(SystemExit, match="lacks weather"):
+        sql_docs.page()

@@ -26,8 +26,9 @@ from tools.chaos.dagster.report import GOOD, DagsterReport
 from tools.chaos.dagster.services import Services
 from tools.chaos.dagster.shop import Sender, install
 from tools.chaos.dagster.standstill import Watch
-from tools.chaos.dagster.webserver import IN_FLIGHT, Webserver
+from tools.chaos.dagster.webserver import Webserver
 from tools.chaos.report import Report
+from tools.graphql import IN_FLIGHT
 from tools.postgres_cluster import PostgresCluster, free_port
 from tools.processes import tail
 
@@ -97,7 +98,7 @@ class Contest:
         self.sender.start()
         self.watch.start()
         started = time.monotonic()
-        self._wait(lambda: self._is_ready(), START_SECONDS, "Dagster starts")
+        self._wait(self._is_ready, START_SECONDS, "Dagster starts")
         self._wait(
             lambda: self.watch.has_completed_since(GOOD, started), START_SECONDS, "the first orders are processed"
         )
@@ -135,7 +136,7 @@ class Contest:
         with suppress(TimeoutError):
             self._wait(self._is_quiet, END_SECONDS, "runs end")
         for status, count in self._runs_in_flight().items():
-            self.unexpected[f"{count} runs are {status} though nothing waits"] += count
+            self.unexpected[f"runs that are {status} though nothing waits: {count}"] += count
         return drained
 
     def report(self, seconds: float, drained: float) -> DagsterReport:

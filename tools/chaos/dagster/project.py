@@ -17,7 +17,6 @@ from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DA
 from queue_pipeline.transport.private_files import make_private_folder
 
 LOCATION = "chaos"
-REPOSITORY = "__repository__"
 HOST = "127.0.0.1"
 _PACKAGE = "chaos_shop"
 _CHECKOUT = Path(__file__).resolve().parents[3]
@@ -27,21 +26,10 @@ _DEFINITIONS = '''\
 import dagster as dg
 
 from chaos_shop.release import RELEASE
-from queue_pipeline.orchestration.definitions import build_definitions
-from queue_pipeline.orchestration.resources import SparkResource
-from queue_pipeline.orchestration.resources import QueueTransportResource
-from queue_pipeline.processing.spark.settings import spark_config
+from queue_pipeline import queue_definitions
 from tools.chaos.dagster.pipelines import pipelines
 
-defs = dg.Definitions.merge(
-    build_definitions(pipelines(RELEASE)),
-    dg.Definitions(
-        resources={
-            "transport": QueueTransportResource(database=dg.EnvVar("QUEUE_PIPELINE_DATABASE")),
-            "spark": SparkResource(spark_config=spark_config()),
-        }
-    ),
-)
+defs = queue_definitions(pipelines(RELEASE), database=dg.EnvVar("QUEUE_PIPELINE_DATABASE"))
 '''
 _DAGSTER_YAML = """\
 telemetry: {enabled: false}
@@ -92,16 +80,14 @@ class Project:
         """The services by name, in the order in which they have to be started."""
         programs, workspace = Path(sys.executable).parent, str(self.home / "workspace.yaml")
         definitions = ["-m", f"{_PACKAGE}.definitions", "--location-name", LOCATION]
+        code_server, webserver = (
+            [str(programs / "dagster"), "code-server", "start"],
+            str(programs / "dagster-webserver"),
+        )
         return {
-            CODE_SERVER: [
-                *(str(programs / "dagster"), "code-server", "start", *definitions),
-                *("-h", HOST, "-p", str(self.code_port)),
-            ],
+            CODE_SERVER: [*code_server, *definitions, "-h", HOST, "-p", str(self.code_port)],
             DAEMON: [str(programs / "dagster-daemon"), "run", "-w", workspace],
-            WEBSERVER: [
-                *(str(programs / "dagster-webserver"), "-w", workspace),
-                *("-h", HOST, "-p", str(self.web_port)),
-            ],
+            WEBSERVER: [webserver, "-w", workspace, "-h", HOST, "-p", str(self.web_port)],
         }
 
     @property

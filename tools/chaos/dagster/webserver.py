@@ -9,7 +9,6 @@ from queue_pipeline.orchestration.names import PIPELINE_TAG
 from tools.chaos.dagster.project import LOCATION
 from tools.graphql import ask
 
-IN_FLIGHT = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
 _RELOAD_SECONDS = 60.0
 _RUNS = """query ($filter: RunsFilter!) { runsOrError(filter: $filter, limit: 2000) {
   ... on Runs { results { runId status tags { key value } } } ... on Error { message } } }"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -71,6 +72,14 @@ def test_a_sensor_whose_last_tick_is_old_is_a_problem_with_its_reason(command, i
     assert "300 s ago" in found["ticks"]
     assert "could not reach user code server" in found["ticks"]
     assert problems(command("health", "--json", "--tick-seconds", 400)) == {}
+
+
+def test_the_reason_of_a_failed_tick_is_shown_without_a_password(command, instance):
+    error = "cannot connect to postgresql://shop:s3cret@db/queues"
+    store_peek_sensor(instance, ticked_seconds_ago=300, error=error)
+    ran = command("health", "--json")
+    assert "postgresql://shop:***@db/queues" in json.loads(ran.out)["dagster"]["loops"][0]["last_error"]
+    assert "s3cret" not in ran.out
 
 
 def test_a_daemon_that_does_not_report_is_told_from_a_code_server_that_does_not_tick(command, instance):

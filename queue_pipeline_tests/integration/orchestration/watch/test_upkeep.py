@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as STATUS
 
-from queue_pipeline.orchestration.checks import ERRORS, CheckOutcome
+from queue_pipeline.orchestration.checks import ERRORS
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment
 from queue_pipeline.orchestration.watch.upkeep import CHECK_SECONDS, LOOK_SECONDS, REPORT_SECONDS, Upkeep
 from queue_pipeline.transport import OutgoingMessage, new_message
@@ -132,7 +132,7 @@ def test_a_check_that_cannot_be_made_at_the_end_of_a_tick_is_made_at_that_of_the
 
 def test_what_a_run_reported_is_corrected_when_it_is_no_longer_true(queues, instance, keep):
     assert reported(keep(LOOK_SECONDS))[ERRORS] is True
-    by_a_run = CheckOutcome(ERRORS, False, "20 messages failed").evaluation(dg.AssetKey("orders"))
+    by_a_run = dg.AssetCheckEvaluation(dg.AssetKey("orders"), ERRORS, passed=False, metadata={})
     instance.report_runless_asset_event(by_a_run)
     assert reported(keep(CHECK_SECONDS)) == {ERRORS: True}
 
