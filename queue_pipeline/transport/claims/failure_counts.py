@@ -89,16 +89,16 @@ class FailureCounts:
 
     def proof(self, queue: str) -> str | None:
         """Which code and Spark last processed a message of a queue."""
-        rows = self._database.run(lambda own: own.rows(self._statement("proof_find"), queue=queue), write=False)
+        rows = self._database.rows(self._statement("proof_find"), queue=queue)
         return rows[0][0] if rows else None
 
     def clear(self, queue: str) -> None:
         """Forget a queue's failures: something succeeded."""
-        self._database.run(lambda own: own.execute(self._statement("failure_clear"), queue=queue))
+        self._database.count(self._statement("failure_clear"), queue=queue)
 
     def list(self) -> dict[str, FailureCount]:
         """Queues that fail, by canonical address."""
-        rows = self._database.run(lambda own: own.rows(self._statement("failure_list")), write=False)
+        rows = self._database.rows(self._statement("failure_list"))
         return {
             queue: FailureCount(queue, failures, milliseconds / 1000, error)
             for queue, failures, milliseconds, error in rows

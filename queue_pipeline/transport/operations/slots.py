@@ -118,7 +118,7 @@ class Slots:
         """Every owner at work on a queue, or on all; with `expired` also those whose lease is over."""
         address = queue.canonical if queue else ""
         command = self._statement("slot_list")
-        rows = self._database.run(lambda own: own.rows(command, queue=address, expired=int(expired)), write=False)
+        rows = self._database.rows(command, queue=address, expired=int(expired))
         return [
             SlotHolder(address, owner, slots, lease / 1000, max(0.0, since / 1000), ending, process)
             for address, owner, slots, lease, since, ending, process in rows
@@ -134,7 +134,7 @@ class Slots:
 
     def _count(self, name: str, **values: object) -> int:
         command = self._statement(name)
-        return self._database.run(lambda own: own.count(command, **values))
+        return self._database.count(command, **values)
 
     def _statement(self, name: str) -> Command:
         return self._database.dialect.statement(f"operations.{name}", slots=self._book.own(SLOTS_TABLE))

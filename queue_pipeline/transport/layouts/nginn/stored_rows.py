@@ -11,7 +11,6 @@ from queue_pipeline.transport.database.dialects.dialect import Dialect, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.inspection.conditions import NGINN_COLUMNS, Page, with_conditions
-from queue_pipeline.transport.inspection.peek import Shown
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, claimed_row, message_headers, row_id, written
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, sort_rows
@@ -37,7 +36,15 @@ def browsed_row(
     except ValueError as refusal:
         headers, problem = {}, str(refusal)
     identity = row_id(queue.canonical, stored)
-    return BrowsedMessage(identity, stored.id, {**headers, **failure}, body, bool(found.expired), problem)
+    return BrowsedMessage(
+        identity,
+        stored.id,
+        {**headers, **failure},
+        body,
+        bool(found.expired),
+        problem,
+        raw_headers=stored.headers or "",
+    )
 
 
 def _failure(queue: QueueTable, error: str | None, milliseconds: float | None) -> dict[str, str]:
@@ -94,10 +101,11 @@ class NGinnRows:
         found = (claimed_row(queue, row, self._settings) for row in beginnings)
         return [(*row[:3], None, *row[4:]) for row in found]
 
-    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> list[Shown]:
-        """The oldest messages, left where they are."""
+    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> Sequence[BrowsedMessage]:
+        """In the order of their due times."""
         command = self._dialect.statement("nginn/queue.show", queue=queue)
-        return [self._shown(queue, row) for row in transaction.rows(command, limit=limit)]
+        rows = transaction.rows(command, limit=limit)
+        return [browsed_row(queue, row, self._settings, failed=False, with_body=True) for row in rows]
 
     def browse(
         self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool
@@ -109,13 +117,3 @@ class NGinnRows:
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
         rows = transaction.rows(command, **bounds, **values)
         return [browsed_row(queue, row, self._settings, failed=failed, with_body=page.with_body) for row in rows]
-
-    def _shown(self, queue: QueueTable, row: Any) -> Shown:
-        *values, now = row
-        stored = StoredRow(*values)
-        found = sort_rows([RowSummary(stored.id, "", stored.headers, stored.text, now)], queue, None)
-        headers = None if found.refused else message_headers(queue.canonical, stored, self._settings)
-        body = (stored.text or "").encode()
-        return Shown(
-            row_id(queue.canonical, stored), stored.id, bool(found.expired), headers, stored.headers or "", body
-        )

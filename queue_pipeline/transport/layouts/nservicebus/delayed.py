@@ -47,10 +47,9 @@ class DelayedMover:
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         command = self._statement("count_delayed", queue, delayed)
 
-        def look(transaction: Transaction) -> int | None:
+        def look(transaction: Transaction) -> Any:
             self._require(transaction, queue, delayed)
-            milliseconds: int | None = transaction.rows(command, limit=1)[0][1]
-            return milliseconds
+            return transaction.rows(command, limit=1)[0][1]
 
         milliseconds = self._database.run(look, write=False)
         return None if milliseconds is None else milliseconds / 1000

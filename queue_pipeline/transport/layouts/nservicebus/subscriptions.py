@@ -125,7 +125,7 @@ class Subscriptions:
         command = self._statement("remove")
         try:
             with self._table_named():
-                return self._database.run(lambda own: own.count(command, endpoint=endpoint, topic=name)) > 0
+                return self._database.count(command, endpoint=endpoint, topic=name) > 0
         finally:
             self._cache.forget([name])
 
@@ -133,7 +133,7 @@ class Subscriptions:
         """All subscriptions, or those of one topic."""
         command = self._statement("list")
         with self._table_named():
-            rows = self._database.run(lambda own: own.rows(command), write=False)
+            rows = self._database.rows(command)
         wanted = None if topic is None else full_name(topic)
         return [Subscription(*map(str, row)) for row in rows if wanted is None or row[1] == wanted]
 
@@ -159,7 +159,7 @@ class Subscriptions:
     def _load(self, topics: Sequence[str]) -> tuple[str, ...]:
         command, values = self._statement("subscribers").repeated(len(topics)), numbered_values("topic", topics)
         with self._table_named():
-            rows = self._database.run(lambda own: own.rows(command, **values), write=False)
+            rows = self._database.rows(command, **values)
         return tuple(dict.fromkeys(self._address(str(row[0]), topics) for row in rows))
 
     def _address(self, stored: str, topics: Sequence[str]) -> str:

@@ -91,7 +91,7 @@ def test_a_row_whose_headers_cannot_be_read_is_listed_and_stays_unless_a_destina
     listed = failed.list("error")
     assert [each.problem is None for each in listed] == [False, True]
     assert (listed[0].id, listed[0].raw_headers, listed[0].body_size) == (row_id, "no JSON: Zoë ☃", 4)
-    assert failed.find("error", row_id)[1] == b"\x00raw"
+    assert failed.find("error", row_id).body == b"\x00raw"
     result = failed.retry("error", ALL)
     assert (result.returned, result.skipped) == (1, 1)
     assert "its headers cannot be read (" in result.named[0].reason
