@@ -10,10 +10,9 @@ from typing import TypeVar
 from queue_pipeline.transport.addresses.queues import FAILURES_TABLE, AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
 from queue_pipeline.transport.errors import (
     DatabaseError,
-    DuplicateKeyError,
     LayoutChangedError,
     TableNotFoundError,
     TransientDatabaseError,
@@ -71,21 +70,12 @@ class FailureCounts:
             return self._recorded(UNSTORABLE, work)
 
     def _recorded(self, text: str, work: Callable[[Transaction, str], T]) -> T:
-        try:
-            return self._database.run(lambda own: work(own, text))
-        except DuplicateKeyError:
-            return self._database.run(lambda own: work(own, text))
+        return self._database.run(repeated_if_added()(lambda own: work(own, text)))
 
     def prove(self, queue: str, proof: str) -> None:
         """Keep which code and Spark just processed a message of a queue."""
-
-        def note(transaction: Transaction) -> None:
-            transaction.execute(self._statement("proof_note"), queue=queue, proof=proof)
-
-        try:
-            self._database.run(note)
-        except DuplicateKeyError:
-            self._database.run(note)
+        command = self._statement("proof_note")
+        self._database.run(repeated_if_added()(lambda own: own.execute(command, queue=queue, proof=proof)))
 
     def proof(self, queue: str) -> str | None:
         """Which code and Spark last processed a message of a queue."""

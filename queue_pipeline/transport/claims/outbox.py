@@ -108,8 +108,9 @@ class Outbox:
                 name = f"{table.layout}/queue.deliver_delayed"
                 command = dialect.statement(name, queue=table, delayed=table, outbox=outbox)
             else:
-                names = dialect.optional_columns(self._database.shapes.columns(transaction, table))
-                command = dialect.statement(f"{table.layout}/queue.deliver", queue=table, outbox=outbox, **names)
+                command = self._database.shapes.statement(
+                    transaction, f"{table.layout}/queue.deliver", table, outbox=outbox
+                )
             moved = transaction.count(command, claim_id=claim.claim_id, task=group.task, group_number=group.number)
             if moved != group.messages:
                 raise _missing(claim, f"{group.messages - moved} of {group.messages} messages for {group.destination}")

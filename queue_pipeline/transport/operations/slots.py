@@ -17,10 +17,9 @@ from queue_pipeline.transport.addresses.queues import SLOTS_TABLE, AddressBook, 
 from queue_pipeline.transport.claims.claim import check_lease, check_owner
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError
+from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
+from queue_pipeline.transport.errors import QueuePipelineError
 
-TRIES = 5
 LONGEST_REASON = 400
 ASK_AGAIN_SECONDS = 1.0
 """How long an owner that got fewer slots than it wanted waits before it asks again."""
@@ -67,6 +66,8 @@ class Slots:
         check_lease(queue.canonical, lease_seconds)
         address, lease = queue.canonical, round(lease_seconds * 1000)
 
+        # Two may be the first ever on this queue, on a server without range locks.
+        @repeated_if_added()
         def occupy(transaction: Transaction) -> int:
             transaction.execute(self._statement("slot_gate"), queue=address)
             transaction.execute(self._statement("slot_expire"), queue=address)
@@ -83,14 +84,7 @@ class Slots:
                 transaction.execute(self._statement("slot_take"), **values)
             return had + more
 
-        for attempt in range(1, TRIES + 1):
-            try:
-                return self._database.run(occupy)
-            except DuplicateKeyError:
-                # Two were the first ever on this queue, on a server without range locks.
-                if attempt == TRIES:
-                    raise
-        raise AssertionError("unreachable")
+        return self._database.run(occupy)
 
     def renew(self, queue: QueueTable, owner: str, lease_seconds: float, process: str = "") -> int:
         """Hold an owner's slots for longer; returns how many it still has."""

@@ -130,9 +130,9 @@ class Dialect(ABC):
 
     @abstractmethod
     def take_claim(
-        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+        self, transaction: Transaction, take: Command, tables: ClaimTables, claim_id: str, bounds: Bounds
     ) -> Taken:
-        """Move messages from the head of a queue into its .Claimed table, dropping expired ones."""
+        """Move messages from the head of a queue into its .Claimed table, dropping expired ones; `take` begins it."""
 
     def take_in_place(
         self, transaction: Transaction, tables: ClaimTables, order: str, claim_id: str, bounds: Bounds, lease: int
@@ -182,14 +182,6 @@ class Dialect(ABC):
     def as_read(self, text: str) -> str | bytes:
         """A text as it was read, in the form in which `queue.dead_letter` writes it back unchanged."""
         return text
-
-    def move_due(
-        self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, columns: frozenset[str], limit: int
-    ) -> int:
-        """Move due messages into the input queue, oldest due first, and return how many."""
-        names = self.optional_columns(columns)
-        command = self.statement("nservicebus/queue.move_due", queue=queue, delayed=delayed, **names)
-        return transaction.count(command, limit=limit)
 
     def mark_scope(self, transaction: Transaction, mark: str) -> None:  # noqa: B027
         """Mark a transaction in which the caller runs statements of its own, where the server needs that."""

@@ -13,6 +13,7 @@ from queue_pipeline.transport.errors import AddressError
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.addresses.queues import ClaimTables
+    from queue_pipeline.transport.database.command import Command
     from queue_pipeline.transport.database.transaction import Transaction
 
 _NUMBERS = {
@@ -167,13 +168,12 @@ class SqlServer(Dialect):
         }
 
     def take_claim(
-        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+        self, transaction: Transaction, take: Command, tables: ClaimTables, claim_id: str, bounds: Bounds
     ) -> Taken:
         """Several statements of a bounded number of rows, so that row locks do not become a table lock."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
-        take = self.statement("nservicebus/claim_messages.take", **names, **self.optional_columns(columns, "deleted"))
         sizes = self.statement("nservicebus/claim_messages.sizes", **names)
-        taken = messages = size = 0
+        taken = size = 0
         while taken < bounds.messages and (taken == 0 or size < bounds.bytes):
             wanted = min(self.rows_per_take, bounds.messages - taken)
             moved = transaction.count(take, messages=wanted, bytes=bounds.bytes - size, claim_id=claim_id)

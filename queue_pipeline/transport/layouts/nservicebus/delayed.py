@@ -58,14 +58,16 @@ class DelayedMover:
         """Move one batch; returns how many messages were found due, and how many of them were moved."""
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         self._require(transaction, queue, delayed)
-        columns = self._database.shapes.columns(transaction, queue)
+        move = self._database.shapes.statement(transaction, "nservicebus/queue.move_due", queue, delayed=delayed)
         own = f'{wire.quote(wire.FORWARD_DESTINATION)}:"{wire.escape(queue.canonical)}"'
         found = transaction.rows(self._statement("find_due", queue, delayed), text=own, limit=batch)
         leaving += [key for key, text in found if text is not None and self._leads_elsewhere(queue, text)]
         sent = self._forwarder.forward_all(transaction, queue, self._take(queue, transaction, leaving))
         # No more than were found, else one that became due just now would go unseen into the wrong queue.
         left = len(found) - len(leaving)
-        moved = self._database.dialect.move_due(transaction, queue, delayed, columns, left) if left else 0
+        moved = transaction.count(move, limit=left) if left else 0
+        if moved and self._database.dialect.has("nservicebus/queue.move_due_delete"):
+            transaction.execute(self._statement("move_due_delete", queue, delayed), limit=moved)
         return len(found), sent + moved
 
     def _leads_elsewhere(self, queue: QueueTable, header_text: str) -> bool:

@@ -112,8 +112,7 @@ class Forwarder:
         """Put a row into the error queue byte for byte: what cannot be read must not be changed."""
         dialect = self._database.dialect
         queue = self._book.resolve(self._error_queue)
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
-        command = dialect.statement(f"{queue.layout}/queue.dead_letter", queue=queue, **names)
+        command = self._database.shapes.statement(transaction, "nservicebus/queue.dead_letter", queue)
         values = {"id": row_id, "headers": dialect.as_read(header_text or ""), "body": bytes(body or b"")}
         transaction.execute(command, body_is_null=1 if body is None else 0, **values)
 
@@ -121,10 +120,8 @@ class Forwarder:
         self, transaction: Transaction, tables: ClaimTables, claim: Claim, row_version: int
     ) -> None:
         """Have the database copy a claimed row into the error queue: it need not be readable here, however large."""
-        dialect, queue = self._database.dialect, self._book.resolve(self._error_queue)
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
-        name = f"{tables.queue.layout}/claim_messages.dead_letter"
-        command = dialect.statement(name, queue=queue, claimed=tables.claimed, **names)
+        shapes, queue = self._database.shapes, self._book.resolve(self._error_queue)
+        command = shapes.statement(transaction, "nservicebus/claim_messages.dead_letter", queue, claimed=tables.claimed)
         transaction.execute(command, claim_id=claim.claim_id, row_version=row_version)
 
     def _find(self, transaction: Transaction, destination: str) -> QueueTable | QueuePipelineError:
@@ -168,8 +165,7 @@ def take_rows(
     database: Database, transaction: Transaction, queue: QueueTable, row_versions: Sequence[int]
 ) -> list[Any]:
     """Take rows out of a queue by their row versions, in order, except for those that another process holds."""
-    names = database.dialect.optional_columns(database.shapes.columns(transaction, queue), "deleted")
-    take = database.dialect.statement(f"{queue.layout}/failed.take", queue=queue, **names)
+    take = database.shapes.statement(transaction, "nservicebus/failed.take", queue, "deleted")
     taken = [
         row
         for part in parts(row_versions)

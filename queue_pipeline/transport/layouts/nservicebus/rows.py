@@ -58,10 +58,8 @@ class NServiceBusRows:
         self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool
     ) -> Sequence[BrowsedMessage]:
         """A page of a queue, which may be an error queue."""
-        dialect = self._database.dialect
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
-        command = dialect.statement(f"{queue.layout}/queue.browse", queue=queue, **names)
-        command, values = with_conditions(command, page.conditions, NSERVICEBUS_COLUMNS, dialect)
+        command = self._database.shapes.statement(transaction, "nservicebus/queue.browse", queue, "q")
+        command, values = with_conditions(command, page.conditions, NSERVICEBUS_COLUMNS, self._database.dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
         return [browsed_row(row) for row in transaction.rows(command, **bounds, **values)]
 

@@ -14,15 +14,13 @@ from queue_pipeline.transport.addresses.queues import NSERVICEBUS, AddressBook, 
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
-from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
 from queue_pipeline.transport.errors import (
     AddressError,
     ConfigurationError,
-    DuplicateKeyError,
     QueueNotFoundError,
     SubscriberError,
     TableNotFoundError,
-    TransientDatabaseError,
 )
 from queue_pipeline.transport.messages.event import check_width, full_name
 
@@ -105,12 +103,9 @@ class Subscriptions:
         name = full_name(topic)
         command = self._statement("add")
 
+        @repeated_if_added()
         def write(transaction: Transaction) -> int:
-            try:
-                return transaction.count(command, address=address, endpoint=endpoint, topic=name)
-            except DuplicateKeyError as error:
-                # Another process subscribed between our look and our insert: done again, the row is there.
-                raise TransientDatabaseError(str(error)) from error
+            return transaction.count(command, address=address, endpoint=endpoint, topic=name)
 
         try:
             with self._table_named():
