@@ -17,12 +17,12 @@ from queue_pipeline.transport.index_audit.audit import Finding, indexes_to_warn_
 from queue_pipeline.transport.inspection.browse import DEFAULT_LIMIT as DEFAULT_BROWSED
 from queue_pipeline.transport.inspection.browsed import Browsed, BrowsedMessage
 from queue_pipeline.transport.inspection.status import MOST_COUNTED, QueueStatus
-from queue_pipeline.transport.messages.event import Event
+from queue_pipeline.transport.messages.event import Event, event_of
 from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, TransactionMode
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
+from queue_pipeline.transport.operations.install import Installed, InstallOptions, run_steps, steps
 from queue_pipeline.transport.parts import TransportParts
-from queue_pipeline.transport.publish import Publisher
+from queue_pipeline.transport.publish import published
 from queue_pipeline.transport.receive import Received, Receiver
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class QueueTransport(TransportParts):
     ) -> list[Installed]:
         """Create queues with all that belongs to them, and plain ones (by default the error queue)."""
         plain: list[Queue] = [self.error_queue] if plain_queues is None else list(plain_queues)
-        return Installer(self.database, self.book).install(list(queues), plain, options or InstallOptions())
+        full, bare = ([self.resolve(queue) for queue in chosen] for chosen in (queues, plain))
+        made = steps(self.book, full, bare, options or InstallOptions())
+        return list(run_steps(self.database, made))
 
     def send(
         self,
@@ -78,8 +80,16 @@ class QueueTransport(TransportParts):
         messages: OutgoingMessage | Iterable[OutgoingMessage],
         connection: Connection | None = None,
     ) -> int:
-        """Send an event to all who subscribed to it; returns how many copies were written, 0 without a subscriber."""
-        return Publisher(self.subscriptions, self.sender).publish(event, messages, self._joined(connection))
+        """Send a copy of an event to each subscriber; returns how many copies were written.
+
+        Subscribers are read outside of the caller's transaction, and known for a few seconds.
+        """
+        declared = event_of(event)
+        batch = [messages] if isinstance(messages, OutgoingMessage) else messages
+        copies = [published(declared, message) for message in batch]
+        subscribers = self.subscriptions.subscribers(declared.topics)
+        with self.subscriptions.named(declared.topics, subscribers):
+            return self.dispatch([Operation(one, copy) for one in subscribers for copy in copies], connection)
 
     def peek(self, queue: Queue, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
         """How many messages wait, counted up to a limit: as fast on a long queue as on a short one, without a lock."""

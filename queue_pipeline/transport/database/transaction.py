@@ -81,10 +81,8 @@ class Transaction:
             with contextlib.suppress(DatabaseError):
                 self.doomed = not (self.is_current and dialect.scope_is_alive(self, mark))
 
-    def compiled(self, command: Command, values: Mapping[str, Any] | None = None) -> tuple[str, list[str]]:
+    def compiled(self, command: Command) -> tuple[str, list[str]]:
         """A statement as the driver takes it, and the names of its values in order where they have one."""
-        if values is not None:
-            command.check(values)
         return self._database.compiled(command.text)
 
     @contextlib.contextmanager

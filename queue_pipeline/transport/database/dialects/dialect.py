@@ -91,6 +91,8 @@ class Dialect(ABC):
     """Whether a dot in an address ends a schema."""
     column_types: ClassVar[Mapping[str, ColumnType]]
     """The types of a queue's columns; of columns that hold any value there are none."""
+    new_row: ClassVar[str] = "EXCLUDED"
+    """What a merge calls the row that it was given."""
     reads_heaps: ClassVar[bool] = False
     """Whether receiving reads the empty pages of a table, too."""
     script_separator: ClassVar[str] = "\n"
@@ -164,7 +166,7 @@ class Dialect(ABC):
 
     def change(self, column: str, *, add: bool) -> str:
         """What a merge does to one column."""
-        new = f"EXCLUDED.{column}"
+        new = f"{self.new_row}.{column}"
         return f"{column} = COALESCE(stored.{column}, 0) + COALESCE({new}, 0)" if add else f"{column} = {new}"
 
     def moment(self, value: str) -> str:

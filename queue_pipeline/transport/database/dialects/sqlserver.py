@@ -65,6 +65,7 @@ class SqlServer(Dialect):
     rows_per_take: ClassVar[int] = 4_000
     longest_queue_name: ClassVar[int | None] = 120
     inspects_columns: ClassVar[bool] = True
+    new_row: ClassVar[str] = "new"
     reads_heaps: ClassVar[bool] = True
     script_separator: ClassVar[str] = "\nGO\n"
     parse = staticmethod(address.parse_sqlserver)
@@ -129,11 +130,6 @@ class SqlServer(Dialect):
         if not merge:
             return ("append",)
         return ("merge_open", "merge_fill", *(("merge",) if changes else ()), "merge_keys", "merge_close")
-
-    def change(self, column: str, *, add: bool) -> str:
-        """What a merge does to one column."""
-        new = f"new.{column}"
-        return f"{column} = COALESCE(stored.{column}, 0) + COALESCE({new}, 0)" if add else f"{column} = {new}"
 
     def moment(self, value: str) -> str:
         """Drivers cut the digits of a time: it goes as text."""

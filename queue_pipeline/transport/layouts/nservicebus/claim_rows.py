@@ -27,6 +27,7 @@ class NServiceBusClaimRows:
         self._database = database
         self._store = store
         self._forwarder = forwarder
+        self.marked = store.marked
 
     def take(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int, leaving: Leaving
@@ -79,10 +80,6 @@ class NServiceBusClaimRows:
         command = shapes.statement(transaction, "nservicebus/claim_messages.return", tables.queue, claimed=claimed)
         transaction.execute(command, claim_id=claim.claim_id)
         return transaction.count(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
-
-    def marked(self, transaction: Transaction, tables: ClaimTables, claim: Claim, text: str) -> list[int]:
-        """Looked for in the database."""
-        return self._store.marked(transaction, tables, claim, text)
 
     def send_on(self, queue: QueueTable, row_versions: Sequence[int]) -> int:
         """Send on what a mover left here for another queue; a refused message goes to the error queue."""

@@ -12,7 +12,7 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import QueueNotFoundError
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, parts
 from queue_pipeline.transport.layouts.refused_rows import Leaving, past_refusals
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import ReceivedMessage, from_row
@@ -80,8 +80,7 @@ class DelayedMover:
     def _take(self, queue: QueueTable, transaction: Transaction, keys: Sequence[Any]) -> list[ReceivedMessage]:
         take = self._statement("take_delayed", queue, self._book.sibling(queue, DELAYED_SUFFIX))
         taken: dict[Any, Any] = {}
-        for first in range(0, len(keys), KEYS_PER_STATEMENT):
-            part = keys[first : first + KEYS_PER_STATEMENT]
+        for part in parts(keys, KEYS_PER_STATEMENT):
             rows = transaction.rows(take.repeated(len(part)), **numbered_values("key", part))
             taken |= {row[0]: row for row in rows}
         return [from_row(row[1], 0, row[2], row[3]) for row in (taken[key] for key in keys if key in taken)]

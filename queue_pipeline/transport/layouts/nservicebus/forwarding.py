@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from queue_pipeline.transport.addresses.queues import AddressBook, ClaimTables, QueueTable
@@ -17,14 +16,14 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
     QueuePipelineError,
 )
+from queue_pipeline.transport.failed.error_message import Failure, failure_headers
 from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.layouts.refused_rows import is_refusal
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, ReceivedMessage, from_row
 from queue_pipeline.transport.send import Sender, shipment_of
-from queue_pipeline.transport.texts import Refusal, few_of_each, storable
+from queue_pipeline.transport.texts import Refusal, few_of_each
 
-LONGEST_EXCEPTION_MESSAGE = 16_384
 ROWS_PER_STATEMENT = 500
 """Few enough that a statement stays under 4,000 characters on SQL Server."""
 
@@ -149,15 +148,8 @@ class Forwarder:
         self, transaction: Transaction, destination: str, message: ReceivedMessage, error: QueuePipelineError
     ) -> None:
         kind = f"{type(error).__module__}.{type(error).__name__}"
-        text = storable(str(error), LONGEST_EXCEPTION_MESSAGE)
-        failure = {
-            wire.FAILED_QUEUE: destination,
-            wire.EXCEPTION_TYPE: kind,
-            wire.EXCEPTION_MESSAGE: text,
-            wire.EXCEPTION_STACK_TRACE: trace_at(kind, text, [frame_of(Forwarder.forward_all)]),
-            wire.TIME_OF_FAILURE: wire.format_timestamp(datetime.now(UTC)),
-        }
-        copy = OutgoingMessage(message.body, {**message.headers, **failure})
+        failure = Failure(kind, str(error), trace_at(kind, str(error), [frame_of(Forwarder.forward_all)]))
+        copy = OutgoingMessage(message.body, {**message.headers, **failure_headers(failure, destination)})
         self._sender.dispatch([Operation(self._error_queue, copy)], transaction)
 
 
@@ -174,7 +166,7 @@ def take_rows(
     return sorted(taken, key=lambda row: row[1])
 
 
-def parts(row_versions: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Row versions, as many as one statement takes."""
-    for first in range(0, len(row_versions), ROWS_PER_STATEMENT):
-        yield row_versions[first : first + ROWS_PER_STATEMENT]
+def parts(keys: Sequence[Any], most: int = ROWS_PER_STATEMENT) -> Iterator[Sequence[Any]]:
+    """The keys of rows, as many as one statement takes."""
+    for first in range(0, len(keys), most):
+        yield keys[first : first + most]

@@ -119,7 +119,6 @@ def test_sqlite_itself_accepts_every_statement():
     book = AddressBook(dialect, nginn=NGinnSettings(sequences=True))
     nginn = replace(book.resolve(QueueAddress(f"{TABLE} of NGinn")), layout="nginn")
     made = steps(
-        dialect,
         book,
         [book.resolve(QueueAddress(TABLE)), nginn],
         [book.resolve("error")],
@@ -187,8 +186,8 @@ def test_a_line_end_in_a_name_does_not_cut_a_script_in_two(dialect: Dialect, nam
     book, table = resolved_or_refused(dialect, name)
     if table is None:
         return
-    for step in steps(dialect, book, [table], [], InstallOptions()):
-        plain = steps(dialect, book, [book.resolve("plain")], [], InstallOptions())
+    for step in steps(book, [table], [], InstallOptions()):
+        plain = steps(book, [book.resolve("plain")], [], InstallOptions())
         assert [len(dialect.split_script(command.text)) for command in step.commands] in [
             [len(dialect.split_script(command.text)) for command in other.commands] for other in plain
         ]
@@ -201,7 +200,7 @@ def test_a_line_end_in_a_name_does_not_end_a_comment_of_the_printed_script(diale
     book, table = resolved_or_refused(dialect, name)
     if table is None:
         return
-    text = script(dialect, steps(dialect, book, [table], [], InstallOptions()))
+    text = script(dialect, steps(book, [table], [], InstallOptions()))
     quoted = {"sqlserver": r"N'(?:[^']|'')*'|\[(?:[^\]]|\]\])*\]"}.get(
         dialect.name, r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
     )
