@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from queue_pipeline.transport.addresses.queues import ClaimTables, QueueTable
-from queue_pipeline.transport.database.dialects.dialect import Dialect, Row
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL, Dialect, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.inspection.conditions import NGINN_COLUMNS, Page, with_conditions
@@ -21,10 +21,8 @@ from queue_pipeline.transport.messages import headers as wire
 def browsed_row(
     queue: QueueTable, row: Any, settings: NGinnSettings, *, failed: bool, with_body: bool
 ) -> BrowsedMessage:
-    """The message of a row of section `browse`, or of `failed_browse`."""
-    if failed:
-        *row, error, milliseconds = row
-    *values, now = row
+    """The message of a row of section `browse`."""
+    *values, now, error, milliseconds = row
     if not with_body:
         values[-1] = without_half(values[-1])
     stored = StoredRow(*values)
@@ -103,16 +101,25 @@ class NGinnRows:
 
     def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> Sequence[BrowsedMessage]:
         """In the order of their due times."""
-        command = self._dialect.statement("nginn/queue.show", queue=queue)
-        rows = transaction.rows(command, limit=limit)
-        return [browsed_row(queue, row, self._settings, failed=False, with_body=True) for row in rows]
+        return self._browse(transaction, queue, Page(BEFORE_ALL, limit), rank="retry_time, m.row_version")
 
     def browse(
         self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool
     ) -> Sequence[BrowsedMessage]:
         """A page of subqueue F, or of the messages that wait."""
-        name = f"nginn/queue.{'failed_browse' if failed else 'browse'}"
-        command = self._dialect.statement(name, queue=queue)
+        return self._browse(transaction, queue, page, failed=failed)
+
+    def _browse(
+        self,
+        transaction: Transaction,
+        queue: QueueTable,
+        page: Page,
+        *,
+        failed: bool = False,
+        rank: str = "row_version",
+    ) -> Sequence[BrowsedMessage]:
+        subqueue = "'F'" if failed else "'I'"
+        command = self._dialect.statement("nginn/queue.browse", queue=queue, subqueue=subqueue, rank=rank)
         command, values = with_conditions(command, page.conditions, NGINN_COLUMNS, self._dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
         rows = transaction.rows(command, **bounds, **values)

@@ -26,6 +26,7 @@ from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.operations.install import InstallOptions, script, steps
 from queue_pipeline_tests.support.databases.sql_sections import (
+    BROWSED,
     CATALOG,
     NAME_BRACES,
     SCHEMA,
@@ -143,6 +144,7 @@ def test_sqlite_itself_accepts_every_statement():
         "slots": book.own("QueueSlots"),
         "sequences": book.own("NGMB_SequenceInfo"),
         "order": ", ".join(map(dialect.quote, ("retry_time", "id"))),
+        **BROWSED,
         "subscriptions": book.subscriptions,
         "table": own_table,
     } | {index: dialect.quote(f"{index} {TABLE}") for index in NAME_BRACES}
