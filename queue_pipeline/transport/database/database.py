@@ -189,7 +189,7 @@ class Database:
         return Transaction(self, connection)
 
     def notice_loss(self, connection: Connection, error: BaseException) -> None:
-        """Tell SQLAlchemy that a connection is lost, where only the driver has said so."""
+        """Mark a connection as lost for SQLAlchemy, which does not know every driver error that says so."""
         if self.dialect.fault(error) is Fault.CONNECTION and not connection.closed:
             connection.invalidate(error)
 

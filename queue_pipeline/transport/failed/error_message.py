@@ -1,4 +1,4 @@
-"""The copy of a message that goes to the error queue, with the headers that tell why."""
+"""The copy of a message that goes to the error queue, with the headers that say why."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Selection(BaseModel):
         return frozenset(map(str.lower, self.ids))
 
     def matches(self, message: BrowsedMessage, failed_in: Callable[[str], bool]) -> bool:
-        """Whether a message is meant; `failed_in` tells whether an address is that of the failed queue."""
+        """Whether a message is meant; `failed_in` says whether an address is that of the chosen queue."""
         return (
             (not self.ids or message.message_id in self._message_ids or message.id in self._row_ids)
             and (self.message_type is None or self.message_type in _type_names(message))

@@ -110,7 +110,7 @@ class Routes:
             words = f"its headers cannot be read ({message.problem}), so that it would fail again at once"
             return None, f"{words}; look at it, then name a destination with --to"
         if message.failed_queue is None:
-            return None, "it does not tell in which queue it failed; name a destination with --to"
+            return None, "no header says in which queue it failed; name a destination with --to"
         try:
             table = self._book.resolve(message.failed_queue)
         except AddressError as error:
@@ -206,7 +206,7 @@ def without_failure(headers: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def refusals(table: QueueTable) -> Iterator[None]:
-    """Tell that it was this queue which did not take a message: it is gone, closed to us, or no queue."""
+    """Raise a RefusedError if this queue takes no message: it is missing, forbidden, or no queue."""
     try:
         yield
     except TransientDatabaseError:

@@ -40,7 +40,7 @@ class InstallStep:
     table: QueueTable
     commands: tuple[Command, ...]
     body_string: tuple[Command, Command] | None = None
-    """The statement that adds the body as text, and the one that tells whether that was done already."""
+    """The statement that adds the body as text, and the one that finds whether that was done already."""
 
 
 @dataclass(frozen=True, slots=True)

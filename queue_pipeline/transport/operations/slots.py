@@ -19,6 +19,7 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
 from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.texts import storable
 
 LONGEST_REASON = 400
 ASK_AGAIN_SECONDS = 1.0
@@ -94,7 +95,7 @@ class Slots:
 
     def end(self, queue: QueueTable, owner: str, reason: str) -> None:
         """Note that an owner takes no further batch, by its own decision or another's. The first reason stays."""
-        self._count("slot_end", queue=queue.canonical, owner=owner, reason=reason[:LONGEST_REASON])
+        self._count("slot_end", queue=queue.canonical, owner=owner, reason=storable(reason, LONGEST_REASON))
 
     def release(self, queue: QueueTable, owner: str, keep: int = 0) -> None:
         """Give back an owner's slots, all but `keep`."""
@@ -178,7 +179,7 @@ class RunSlots:
             self._give_back(0)
 
     def end(self, reason: str) -> None:
-        """Tell others that no further batch is taken in these slots, and why."""
+        """Note for others that no further batch is taken in these slots, and why."""
         with self._lock:
             if not self._held:
                 return

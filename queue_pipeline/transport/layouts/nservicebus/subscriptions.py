@@ -70,15 +70,10 @@ class KnownSubscribers:
 class Subscriptions:
     """Subscribe, unsubscribe, list and find subscribers; each on a connection of its own, committed at once."""
 
-    def __init__(
-        self,
-        database: Database,
-        book: AddressBook,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
         self._book = book
-        self._cache = KnownSubscribers(clock)
+        self._cache = KnownSubscribers()
 
     @property
     def table(self) -> QueueTable:
@@ -139,13 +134,13 @@ class Subscriptions:
 
     @contextlib.contextmanager
     def named(self, topics: Iterable[str], subscribers: Iterable[str]) -> Iterator[None]:
-        """Tell whose subscription it is when a subscriber's queue turns out to be missing, and how to end it."""
+        """Raise a SubscriberError if a subscriber's queue is missing: it says whose it is, and how to end that."""
         try:
             yield
         except QueueNotFoundError as error:
             if error.queue not in set(subscribers):
                 raise
-            # It may have unsubscribed before its queue was removed: the next try should know.
+            # It may have unsubscribed before its queue was removed: the next try asks the database.
             wanted = set(topics)
             self._cache.forget(wanted)
             theirs = [one for one in self._wanting(wanted) if self._is_at(one, error.queue)]

@@ -47,8 +47,8 @@ def test_a_queue_of_a_hostile_name_gets_its_messages(transport, failed, backend)
 @pytest.mark.parametrize(
     ("headers", "told"),
     [
-        ({}, "does not tell in which queue it failed"),
-        ({wire.FAILED_QUEUE: ""}, "does not tell in which queue it failed"),
+        ({}, "no header says in which queue it failed"),
+        ({wire.FAILED_QUEUE: ""}, "no header says in which queue it failed"),
         ({wire.FAILED_QUEUE: "   "}, "a queue address is empty"),
         ({wire.FAILED_QUEUE: "a\nb"}, "control character"),
         ({wire.FAILED_QUEUE: "error"}, "failed in the error queue itself"),
