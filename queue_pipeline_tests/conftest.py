@@ -102,7 +102,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresCluster]:
-    # Each test leaves a schema of tables that nothing uses any more: autovacuum would spend the time of the tests on them.
+    # Each test leaves a schema of tables that nothing uses any more: autovacuum would work on all of them.
     settings = {"max_connections": "300", "autovacuum": "off"}
     with PostgresCluster(settings=settings, driver=chosen_driver()) as cluster:
         yield cluster

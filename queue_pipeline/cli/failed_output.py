@@ -5,26 +5,30 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from queue_pipeline.cli.failures import PROGRAM
 from queue_pipeline.cli.output import duration, shortened, write_lines, write_table
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session
-from queue_pipeline.transport.failed.failed_message import FailedMessage, bare_name, full_name
+from queue_pipeline.transport.failed.failed_message import bare_name, full_name
 from queue_pipeline.transport.failed.failed_messages import Groups
 from queue_pipeline.transport.failed.returns import Retried
+from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.operations.slots import SlotHolder
 from queue_pipeline.transport.texts import count_of
 
 MOST_GROUPS = 10
 _PLAIN_ID = re.compile(r"\w[\w.:-]*")
+_FIELDS = (
+    *("id", "row_version", "message_id", "message_type", "failed_queue", "exception_type", "exception_message"),
+    *("body_size", "problem", "headers"),
+)
 _OPTIONS = {"message_type": "--type", "exception": "--exception", "failed_queue": "--from"}
 
 
-def write_failed(messages: Sequence[FailedMessage]) -> None:
+def write_failed(messages: Sequence[BrowsedMessage]) -> None:
     """One line per message, with the beginning of its error."""
     columns = ("message", "type", "failed in", "when", "error")
     write_table(columns, [_row(message) for message in messages])
@@ -48,13 +52,13 @@ def write_groups(groups: Groups) -> None:
     write_lines("")
 
 
-def write_whole(message: FailedMessage, body: bytes) -> None:
+def write_whole(message: BrowsedMessage) -> None:
     """All there is to know of one message; the stack trace last, where it does not hide the rest."""
     remarks = [f"failed {_when(message)}" if message.time_of_failure else ""]
     if message.problem is not None:
         remarks.append(f"headers cannot be read: {message.problem}: {message.raw_headers!r}")
     headers = {name: value for name, value in message.headers.items() if name != wire.EXCEPTION_STACK_TRACE}
-    write_message(message.row_version, message.id, headers, body, *remarks, full=bool(headers))
+    write_message(message.row_version, message.id, headers, message.body, *remarks, full=bool(headers))
     trace = message.headers.get(wire.EXCEPTION_STACK_TRACE)
     if trace:
         write_lines("stack trace:", trace, "")
@@ -84,11 +88,16 @@ def write_takers(receivers: Sequence[SlotHolder]) -> None:
         write_table(("at work", "queue", "for", "may take them"), rows, figures=("for",))
 
 
-def document(message: FailedMessage, body: bytes | None = None) -> dict[str, Any]:
-    """A message as JSON, with its body when that is at hand."""
+def document(message: BrowsedMessage, *, with_body: bool = False) -> dict[str, Any]:
+    """A message as JSON."""
+    document = {name: getattr(message, name) for name in _FIELDS}
     moment = message.time_of_failure
-    document = {**asdict(message), "time_of_failure": None if moment is None else moment.isoformat()}
-    return document if body is None else document | body_document(body)
+    document |= {
+        "time_of_failure": None if moment is None else moment.isoformat(),
+        "processing_endpoint": message.headers.get(wire.PROCESSING_ENDPOINT),
+        "raw_headers": None if message.problem is None else message.raw_headers,
+    }
+    return document | body_document(message.body) if with_body else document
 
 
 def retry_command(session: Session, ids: Sequence[str] = (), **chosen: str | None) -> str:
@@ -105,12 +114,12 @@ def retry_command(session: Session, ids: Sequence[str] = (), **chosen: str | Non
     return shlex.join([*words, "errors", "retry", *(narrow or ["--all"])])
 
 
-def handy_id(message: FailedMessage) -> str:
+def handy_id(message: BrowsedMessage) -> str:
     """The id to name a message by in a command: its own, unless that could be taken for something else."""
     return message.message_id if _PLAIN_ID.fullmatch(message.message_id) else message.id
 
 
-def _row(message: FailedMessage) -> tuple[object, ...]:
+def _row(message: BrowsedMessage) -> tuple[object, ...]:
     if message.problem is not None:
         error = f"headers cannot be read: {message.problem}"
     else:
@@ -129,6 +138,6 @@ def _type(message_type: str | None) -> str | None:
     return None if message_type is None else full_name(message_type)
 
 
-def _when(message: FailedMessage) -> str | None:
+def _when(message: BrowsedMessage) -> str | None:
     moment = message.time_of_failure
     return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -44,24 +44,19 @@ class CallbackReceiver:
         self._pending = pending
         self._settings = settings
         self._changed = threading.Condition()
-        self._stopped = False
+        self.stopped = False
         self._hurried = False
         self._thread: threading.Thread | None = None
         self._handed_over: set[str] = set()
         """Row ids of replies that were handed over and may come again: the commit that took them had no answer."""
         self._trouble = ""
 
-    @property
-    def stopped(self) -> bool:
-        """Whether it was stopped."""
-        return self._stopped
-
     def hurry(self) -> None:
         """A request was sent: look soon, and often for a while. The first call starts the thread."""
         with self._changed:
             self._hurried = True
-            if self._thread is None and not self._stopped:
-                # Last of all a daemon: a program that forgets to close its client ends all the same.
+            if self._thread is None and not self.stopped:
+                # A daemon: a program that forgets to close its client can still end.
                 self._thread = threading.Thread(target=self._run, name=f"replies to {self._queue.table}", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
@@ -69,7 +64,7 @@ class CallbackReceiver:
     def stop(self) -> None:
         """Stop; a look in progress ends first."""
         with self._changed:
-            self._stopped = True
+            self.stopped = True
             self._changed.notify_all()
 
     def join(self, seconds: float) -> bool:
@@ -89,7 +84,7 @@ class CallbackReceiver:
         while True:
             self._pending.time_out_all()
             with self._changed:
-                if self._stopped:
+                if self.stopped:
                     return
                 if self._hurried:
                     self._hurried, pause = False, self._settings.first_delay
@@ -107,25 +102,28 @@ class CallbackReceiver:
                 next_look = not_before = now + TROUBLE_BACKOFF.delay(failures)
                 continue
             failures = 0
-            pause = self._settings.first_delay if taken else self._settings.next_delay(pause)
+            pause = self._settings.first_delay if taken else min(2 * pause, self._settings.peek_delay)
             if taken >= self._settings.batch:
                 next_look = now
             else:
                 next_look = now + (pause if len(self._pending) else self._settings.idle_delay)
 
     def _look(self) -> int | None:
-        """Take what is there; returns how many replies that were, or None if the database would not let it."""
+        """Take what is there; returns how many replies that were, or None if that failed."""
         try:
-            # Looking takes no lock, on SQLite not the one of all writers either.
+            # A peek takes no lock; a receive on SQLite locks out all writers.
             taken = self._take() if self._transport.peek(self._queue, 1) else 0
         except TransientDatabaseError as error:
             logger.debug("%s: %s", self._queue, error)
             return 0
         except QueuePipelineError as error:
-            self._tell(f"replies cannot be taken from {self._queue}: {error}")
+            trouble = f"replies cannot be taken from {self._queue}: {error}"
+            if trouble != self._trouble:
+                self._trouble = trouble
+                logger.warning("%s", trouble)
             return None
         except Exception:
-            # Whatever it is, the next requests need their replies.
+            # The thread goes on: the next requests need their replies.
             logger.exception("replies cannot be taken from %s", self._queue)
             return None
         self._trouble = ""
@@ -149,7 +147,7 @@ class CallbackReceiver:
                 for operation in self._aside(unmatched):
                     batch.send([operation])
         except CommitUnknownError:
-            # Either they are gone, or they come again: better twice here than not at all.
+            # The replies are either gone or come again, and then they are known by their row ids.
             self._handed_over.update(message.id for message in matched.values())
             self._answer(matched)
             raise
@@ -179,11 +177,6 @@ class CallbackReceiver:
                 copy = error_message(message.headers, message.body, failure, self._queue.canonical, self._endpoint)
                 operations.append(Operation(self._transport.error_queue, copy))
         return operations
-
-    def _tell(self, trouble: str) -> None:
-        if trouble != self._trouble:
-            self._trouble = trouble
-            logger.warning("%s", trouble)
 
 
 def why_unmatched(message: ReceivedMessage, queue: str, ending: Ending | None) -> Failure:

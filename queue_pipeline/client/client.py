@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 from queue_pipeline.client.callback_receiver import CallbackReceiver
 from queue_pipeline.client.pending import Ending, InFlight, PendingRequests
 from queue_pipeline.client.reply import Reply
-from queue_pipeline.client.request import request_message
 from queue_pipeline.client.settings import CallbackSettings
 from queue_pipeline.transport.addresses.queues import QueueTable, instance_address
 from queue_pipeline.transport.errors import (
     ClientClosedError,
     ConfigurationError,
     DatabaseUnavailableError,
+    InvalidMessageError,
     QueueNotFoundError,
 )
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.bodies import Body, encoded
-from queue_pipeline.transport.messages.message import new_message
+from queue_pipeline.transport.messages.message import OutgoingMessage, new_message
 from queue_pipeline.transport.transport import Queue, QueueTransport
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 30.0
 CLOSE_SECONDS = 30.0
-"""So long `close` waits for a look that is in progress, as into a database that does not answer."""
+"""How long `close` waits for a look that is in progress, as into a database that does not answer."""
+OWN_HEADERS = (wire.MESSAGE_ID, wire.CORRELATION_ID, wire.REPLY_TO_ADDRESS, wire.MESSAGE_INTENT)
+"""Headers that relate a reply to its request; a caller must not set them."""
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ class QueueClient:
         return self.transport.resolve(self._address)
 
     def open(self) -> QueueClient:
-        """Look whether the callback queue is there; done by the first request if it was not done before."""
+        """Check that the callback queue exists, which the first request does otherwise."""
         self._opened()
         return self
 
@@ -128,9 +130,7 @@ class QueueClient:
     ) -> str:
         """Send without asking for a reply; returns the message's id."""
         self._check_usable()
-        message = new_message(
-            encoded(body), message_type=message_type, content_type=content_type, headers=headers, endpoint=self.endpoint
-        )
+        message = self._message(body, message_type, headers, content_type)
         self.transport.send(queue, message)
         return message.headers[wire.MESSAGE_ID]
 
@@ -167,18 +167,20 @@ class QueueClient:
         self._check_usable()
         with self._lock:
             if self._open is None:
+                # Another thread may have closed it meanwhile, and found nothing to stop.
+                self._check_usable()
                 queue = self.callback_queue
                 self.transport.book.check_length(queue)
                 self._make_sure_of(queue)
                 pending = PendingRequests(queue.canonical)
                 receiver = CallbackReceiver(self.transport, queue, self.endpoint, pending, self.settings)
-                # A client that is forgotten takes its thread along.
+                # The thread of a client that nothing refers to any more ends.
                 weakref.finalize(self, receiver.stop)
                 self._open = queue, pending, receiver
             return self._open
 
     def _make_sure_of(self, queue: QueueTable) -> None:
-        """Find out now that a queue is missing, and not when a reply has nowhere to go."""
+        """Fail now if a queue is missing, and not when a reply has nowhere to go."""
         error_queue = self.transport.resolve(self.transport.error_queue)
         if self._create:
             self.transport.install(plain_queues=[queue, error_queue])
@@ -203,14 +205,11 @@ class QueueClient:
         callback_queue, pending, receiver = self._opened()
         if not 0 < timeout <= threading.TIMEOUT_MAX:
             raise ConfigurationError(f"a timeout of {timeout} s for a request to {queue}; give seconds above zero")
-        message = request_message(
-            body,
-            endpoint=self.endpoint,
-            reply_to=callback_queue.canonical,
-            message_type=message_type,
-            content_type=content_type,
-            headers=headers,
-        )
+        if taken := [name for name in headers or () if name in OWN_HEADERS]:
+            raise InvalidMessageError(
+                f"header {taken[0]} of a request is the client's own, because its reply is found by it; leave it out"
+            )
+        message = self._message(body, message_type, headers, content_type, callback_queue.canonical)
         message_id = message.headers[wire.MESSAGE_ID]
         destination = self.transport.resolve(queue)
         if destination.layout != callback_queue.layout:
@@ -218,7 +217,7 @@ class QueueClient:
                 f"request to {destination}: an endpoint of NGinn.MessageBus cannot answer to {callback_queue}, no "
                 "queue of its own; use send there, and read the answers from an NGinn queue"
             )
-        # First of all, because the reply can be there before the send has returned.
+        # Before the send: the reply can be there before it returns.
         future = pending.add(message_id, destination.canonical, timeout)
         try:
             self.transport.send(destination, message)
@@ -231,6 +230,23 @@ class QueueClient:
         if receiver.stopped:
             pending.fail_all(Ending.CLOSED, self._closed_meanwhile)
         return message_id, future
+
+    def _message(
+        self,
+        body: Body,
+        message_type: str | None,
+        headers: Mapping[str, str] | None,
+        content_type: str,
+        reply_to: str | None = None,
+    ) -> OutgoingMessage:
+        return new_message(
+            encoded(body),
+            message_type=message_type,
+            content_type=content_type,
+            headers=headers,
+            endpoint=self.endpoint,
+            reply_to=reply_to,
+        )
 
     def _closed_meanwhile(self, request: InFlight) -> ClientClosedError:
         return ClientClosedError(

@@ -1,4 +1,4 @@
-"""Requests in flight: which reply belongs to whom, and how those ended that are no longer waited for."""
+"""Requests in flight: which reply belongs to which, and how the last ones ended."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PendingRequests:
         return future
 
     def is_waiting(self, message_id: str | None) -> bool:
-        """Whether somebody waits for a reply to this request."""
+        """Whether this request still waits for its reply."""
         with self._lock:
             return message_id in self._waiting
 
@@ -95,7 +95,8 @@ class PendingRequests:
         """End one request because its time is over, if it has not ended."""
         request = self._waiting.get(message_id)
         if request is not None:
-            self.fail(message_id, Ending.TIMED_OUT, self._timeout(request))
+            error = RequestTimeoutError(request.queue, message_id, self._callback_queue, request.seconds)
+            self.fail(message_id, Ending.TIMED_OUT, error)
 
     def time_out_all(self) -> None:
         """End the requests whose time is over."""
@@ -138,6 +139,3 @@ class PendingRequests:
             self._ended[message_id] = ending
             while len(self._ended) > REMEMBERED:
                 self._ended.popitem(last=False)
-
-    def _timeout(self, request: InFlight) -> RequestTimeoutError:
-        return RequestTimeoutError(request.queue, request.message_id, self._callback_queue, request.seconds)

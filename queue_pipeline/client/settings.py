@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, validation_text
 
 Unmatched = Literal["error", "discard"]
 
@@ -30,17 +30,10 @@ class CallbackSettings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            problems = "; ".join(
-                f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in error.errors()
-            )
-            raise ConfigurationError(f"callback settings: {problems}") from None
+            raise ConfigurationError(f"callback settings: {validation_text(error)}") from None
 
     @model_validator(mode="after")
     def _growing(self) -> CallbackSettings:
         if self.first_delay > self.peek_delay:
             raise ValueError(f"first_delay, {self.first_delay:g} s, is longer than peek_delay, {self.peek_delay:g} s")
         return self
-
-    def next_delay(self, last: float) -> float:
-        """The pause after a look that found nothing, given the one before it."""
-        return min(2 * last, self.peek_delay)

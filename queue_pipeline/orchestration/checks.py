@@ -15,7 +15,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTable, QueueTransport
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
-from queue_pipeline.transport.failed.failed_message import FailedMessage
+from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.texts import count_of
 
 ERRORS, AGE, EXPIRED, INDEXES = "error_queue_empty", "oldest_message", "nothing_expired", "indexes"
@@ -219,7 +219,7 @@ def _expired(transport: QueueTransport, pipeline: QueuePipeline, dropped: int) -
     )
 
 
-def _cause(message: FailedMessage) -> str:
+def _cause(message: BrowsedMessage) -> str:
     if message.problem is not None:
         return message.problem
     return f"{message.exception_type or 'no reason is given'}: {message.exception_message or ''}".removesuffix(": ")

@@ -154,6 +154,12 @@ class DoomedTransactionError(DatabaseError):
     """A statement failed inside a transaction and was ignored; the transaction was rolled back instead."""
 
 
+def check_positive(queue: object, number: int, asked: str) -> None:
+    """Refuse to ask a queue for less than one of something."""
+    if number < 1:
+        raise ConfigurationError(f"queue {queue}: {asked}; ask for at least one")
+
+
 def validation_text(error: ValidationError) -> str:
     """What pydantic found wrong, field by field, in one line."""
     found = []

@@ -149,7 +149,7 @@ class TransportParts:
     @functools.cached_property
     def failed(self) -> FailedMessages:
         """What lies in error queues: lists, retries and discards it."""
-        return FailedMessages(self.database, self.book, self.sender)
+        return FailedMessages(self.database, self.book, self.sender, self._rows[0])
 
     @functools.cached_property
     def browser(self) -> Browser:

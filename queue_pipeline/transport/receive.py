@@ -15,7 +15,7 @@ from queue_pipeline.transport.claims.claims import Claims
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
+from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError, check_positive
 from queue_pipeline.transport.layouts.layout import Layouts
 from queue_pipeline.transport.layouts.refused_rows import Leaving, is_refusal, past_refusals
 from queue_pipeline.transport.messages.message import Operation, ReceivedMessage, TransactionMode
@@ -76,8 +76,7 @@ class Receiver:
 
         Leaving the block commits; an exception rolls back, except in mode `unreliable`, which commits before the block.
         """
-        if max_messages < 1:
-            raise ConfigurationError(f"queue {queue}: a batch of {max_messages} messages; ask for at least one")
+        check_positive(queue, max_messages, f"a batch of {max_messages} messages")
         batch = Received(queue, mode, self._sender)
         layout = self._layouts.of(queue)
         send_on = functools.partial(layout.claims.send_on, queue)

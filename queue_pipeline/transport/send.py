@@ -166,8 +166,7 @@ class Sender:
             if shipment.delayed:
                 command = dialect.statement(f"{table.layout}/queue.delay", queue=table, delayed=table)
             else:
-                names = dialect.optional_columns(shapes.columns(transaction, table))
-                command = dialect.statement(f"{table.layout}/queue.send", queue=table, **names)
+                command = shapes.statement(transaction, f"{table.layout}/queue.send", table)
             transaction.insert(command, rows)
         return count(shipments)
 

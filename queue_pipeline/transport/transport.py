@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import check_positive
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.index_audit.audit import Finding, indexes_to_warn_of
 from queue_pipeline.transport.inspection.browse import DEFAULT_LIMIT as DEFAULT_BROWSED
-from queue_pipeline.transport.inspection.browsed import Browsed
-from queue_pipeline.transport.inspection.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Peeker, Shown
+from queue_pipeline.transport.inspection.browsed import Browsed, BrowsedMessage
 from queue_pipeline.transport.inspection.status import MOST_COUNTED, QueueStatus
-from queue_pipeline.transport.messages.event import Event
+from queue_pipeline.transport.messages.event import Event, event_of
 from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, TransactionMode
 from queue_pipeline.transport.messages.message_columns import MessageColumns
-from queue_pipeline.transport.operations.install import Installed, Installer, InstallOptions
+from queue_pipeline.transport.operations.install import Installed, InstallOptions, run_steps, steps
 from queue_pipeline.transport.parts import TransportParts
-from queue_pipeline.transport.publish import Publisher
+from queue_pipeline.transport.publish import published
 from queue_pipeline.transport.receive import Received, Receiver
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 Queue = str | QueueAddress | QueueTable
 
+DEFAULT_MAX_RECORDS_TO_PEEK = 1_000
 DEFAULT_PURGE_BATCH = 10_000
 DEFAULT_MOVE_BATCH = 1_000
 
@@ -53,7 +53,9 @@ class QueueTransport(TransportParts):
     ) -> list[Installed]:
         """Create queues with all that belongs to them, and plain ones (by default the error queue)."""
         plain: list[Queue] = [self.error_queue] if plain_queues is None else list(plain_queues)
-        return Installer(self.database, self.book).install(list(queues), plain, options or InstallOptions())
+        full, bare = ([self.resolve(queue) for queue in chosen] for chosen in (queues, plain))
+        made = steps(self.book, full, bare, options or InstallOptions())
+        return list(run_steps(self.database, made))
 
     def send(
         self,
@@ -78,16 +80,30 @@ class QueueTransport(TransportParts):
         messages: OutgoingMessage | Iterable[OutgoingMessage],
         connection: Connection | None = None,
     ) -> int:
-        """Send an event to all who subscribed to it; returns how many copies were written, 0 without a subscriber."""
-        return Publisher(self.subscriptions, self.sender).publish(event, messages, self._joined(connection))
+        """Send a copy of an event to each subscriber; returns how many copies were written.
+
+        Subscribers are read outside of the caller's transaction, and known for a few seconds.
+        """
+        declared = event_of(event)
+        batch = [messages] if isinstance(messages, OutgoingMessage) else messages
+        copies = [published(declared, message) for message in batch]
+        subscribers = self.subscriptions.subscribers(declared.topics)
+        with self.subscriptions.named(declared.topics, subscribers):
+            return self.dispatch([Operation(one, copy) for one in subscribers for copy in copies], connection)
 
     def peek(self, queue: Queue, max_records_to_peek: int = DEFAULT_MAX_RECORDS_TO_PEEK) -> int:
-        """How many messages wait, counted up to a limit."""
-        return Peeker(self.database, self.layouts).peek(self.resolve(queue), max_records_to_peek)
+        """How many messages wait, counted up to a limit: as fast on a long queue as on a short one, without a lock."""
+        table = self.resolve(queue)
+        check_positive(table, max_records_to_peek, f"a peek of {max_records_to_peek} records")
+        command = self.database.dialect.statement(f"{table.layout}/queue.peek", queue=table)
+        return int(self.database.rows(command, limit=max_records_to_peek)[0][0])
 
-    def show(self, queue: Queue, max_messages: int = 10) -> list[Shown]:
+    def show(self, queue: Queue, max_messages: int = 10) -> Sequence[BrowsedMessage]:
         """The oldest messages, left where they are."""
-        return Peeker(self.database, self.layouts).show(self.resolve(queue), max_messages)
+        table = self.resolve(queue)
+        check_positive(table, max_messages, f"{max_messages} messages to show")
+        rows = self.layouts.of(table).rows
+        return self.database.run(lambda own: rows.show(own, table, max_messages), write=False)
 
     def browse(
         self, queue: Queue, limit: int | None = DEFAULT_BROWSED, on_progress: Callable[[int], object] | None = None
@@ -151,7 +167,7 @@ class QueueTransport(TransportParts):
     ) -> int:
         """Delete what need not be kept, one batch per transaction; `on_progress` gets the total after each."""
         table, total = self.resolve(queue), 0
-        _check_batch(table, "purge batch", batch)
+        check_positive(table, batch, f"a purge batch of {batch}")
         tables = self.layouts.of(table).tables
         while True:
             deleted = tables.purge(table, batch)
@@ -164,7 +180,7 @@ class QueueTransport(TransportParts):
     def move_due(self, queue: Queue, batch: int = DEFAULT_MOVE_BATCH, *, once: bool = False) -> int:
         """Move everything that is due now, or `once` one batch, in one transaction per batch; returns how many."""
         table = self.resolve(queue)
-        _check_batch(table, "batch of delayed messages", batch)
+        check_positive(table, batch, f"a batch of {batch} delayed messages")
         return self.layouts.of(table).delayed.move_due(table, batch, once=once)
 
     def next_due_seconds(self, queue: Queue) -> float | None:
@@ -209,8 +225,3 @@ class QueueTransport(TransportParts):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _check_batch(queue: QueueTable, what: str, batch: int) -> None:
-    if batch < 1:
-        raise ConfigurationError(f"queue {queue}: a {what} of {batch}; ask for at least one")

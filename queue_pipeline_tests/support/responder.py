@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport, ReceivedMessage
 from queue_pipeline.transport.messages import headers as wire
@@ -70,6 +70,6 @@ class Responder:
                 self._ended.wait(0.01)
 
 
-def failed(transport: QueueTransport) -> list[dict[str, str] | None]:
+def failed(transport: QueueTransport) -> list[Mapping[str, str]]:
     """The headers of what is in the error queue."""
     return [shown.headers for shown in transport.show("error", 1_000)]

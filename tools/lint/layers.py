@@ -27,7 +27,6 @@ KNOW_LAYOUTS = {
     "queue_pipeline/transport/parts.py": "puts the layouts together",
     "queue_pipeline/transport/addresses/queues.py": "reads addresses of the form sql://alias/Queue",
     "queue_pipeline/transport/settings.py": "has the settings of NGinn queues",
-    "queue_pipeline/transport/publish.py": "publishes to the subscribers of NServiceBus",
     "queue_pipeline/transport/failed/failed_messages.py": "error queues have the layout of NServiceBus",
     "queue_pipeline/transport/failed/returns.py": "error queues have the layout of NServiceBus",
     "queue_pipeline/orchestration/resources.py": "has the settings of NGinn queues",

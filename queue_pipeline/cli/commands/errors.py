@@ -122,13 +122,12 @@ def show(session: Session, identity: str) -> None:
         found = transport.failed.find(queue, identity)
     if found is None:
         raise _not_found(queue, identity)
-    message, body = found
     if session.json:
-        write_json({"error_queue": queue.canonical, "message": document(message, body)})
+        write_json({"error_queue": queue.canonical, "message": document(found, with_body=True)})
     else:
-        write_whole(message, body)
-        to = "" if message.failed_queue else " --to QUEUE"
-        write_lines(f"retry with: {retry_command(session, ids=(handy_id(message),))}{to}")
+        write_whole(found)
+        to = "" if found.failed_queue else " --to QUEUE"
+        write_lines(f"retry with: {retry_command(session, ids=(handy_id(found),))}{to}")
 
 
 @errors.command()

@@ -77,7 +77,7 @@ def script(
     nginn, subscriptions_table = session.nginn_settings(), session.subscriptions_table
     book = AddressBook(chosen, session.schema, catalog, nginn=nginn, subscriptions_table=subscriptions_table)
     full, bare = _split(book, queues, instances, session.error_queue, plain)
-    text = ddl.script(chosen, ddl.steps(chosen, book, full, bare, InstallOptions(**given)))
+    text = ddl.script(chosen, ddl.steps(book, full, bare, InstallOptions(**given)))
     if session.json:
         write_json({"dialect": chosen.name, "script": text})
     else:

@@ -13,8 +13,8 @@ from queue_pipeline.cli.parameters import number, queue_argument, queues_argumen
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import Session, with_session
-from queue_pipeline.transport.inspection.peek import DEFAULT_MAX_RECORDS_TO_PEEK, Shown
-from queue_pipeline.transport.messages import headers as wire
+from queue_pipeline.transport.inspection.browsed import BrowsedMessage
+from queue_pipeline.transport.transport import DEFAULT_MAX_RECORDS_TO_PEEK
 
 SHOWN_MESSAGES = 10
 
@@ -68,22 +68,21 @@ def show(
         return
     for message in messages:
         remarks = ["expired"] if message.expired else []
-        if message.headers is None:
+        if message.problem is not None:
             remarks.append(f"headers cannot be read: {message.raw_headers!r}")
         write_message(message.row_version, message.id, message.headers, message.body, *remarks, full=with_headers)
     if not messages:
         write_lines(f"no message waits in {table}")
 
 
-def _document(message: Shown) -> dict[str, Any]:
-    headers = message.headers
+def _document(message: BrowsedMessage) -> dict[str, Any]:
     document: dict[str, Any] = {
         "id": message.id,
         "row_version": message.row_version,
-        "message_id": message.id if headers is None else headers[wire.MESSAGE_ID],
+        "message_id": message.message_id,
         "expired": message.expired,
-        "headers": headers,
+        "headers": None if message.problem is not None else message.headers,
     }
-    if headers is None:
+    if message.problem is not None:
         document["raw_headers"] = message.raw_headers
     return document | body_document(message.body)

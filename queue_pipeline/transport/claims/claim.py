@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from queue_pipeline.transport.addresses.queues import QueueTable
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, RowsDifferError
+from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, RowsDifferError, check_positive
 from queue_pipeline.transport.texts import storable
 
 DEFAULT_LEASE_SECONDS = 300.0
@@ -142,10 +142,8 @@ def ranges(row_versions: Iterable[int], all_of_them: Iterable[int]) -> list[tupl
 
 def check_claim(queue: QueueTable, owner: str, max_messages: int, max_bytes: int, lease_seconds: float) -> None:
     """Refuse to ask for a claim that makes no sense."""
-    if max_messages < 1:
-        raise ConfigurationError(f"queue {queue}: a batch of {max_messages} messages; ask for at least one")
-    if max_bytes < 1:
-        raise ConfigurationError(f"queue {queue}: a batch of {max_bytes} bytes; ask for at least one")
+    check_positive(queue, max_messages, f"a batch of {max_messages} messages")
+    check_positive(queue, max_bytes, f"a batch of {max_bytes} bytes")
     check_owner(queue.canonical, owner)
     check_lease(queue.canonical, lease_seconds)
 

@@ -59,10 +59,6 @@ class ClaimTable:
         """End a claim if it is still its holder's."""
         self.change(transaction, "fence", claim)
 
-    def release(self, transaction: Transaction, claim: Claim, *, died: bool = False) -> None:
-        """Clear the owner, so that the next claimer takes it over."""
-        self.change(transaction, "release", claim, died=died)
-
     def release_owner(self, transaction: Transaction, owner: str, *, died: bool) -> list[Claim]:
         """Clear one owner wherever it stands; returns the claims as they were held."""
         rows = transaction.rows(self.claims_statement("release_owner", None), died=died, owner=owner)
@@ -99,7 +95,7 @@ class ClaimTable:
         if len(parts) < 2:
             return claim
         first, rest = self.split_at(transaction, tables, claim, parts[0][1])
-        self.release(transaction, rest)
+        self.change(transaction, "release", rest, died=False)
         return first
 
     def split_at(
@@ -166,11 +162,6 @@ class ClaimTable:
         """The row versions of a claim's messages whose headers hold a text, looked for in the database."""
         rows = transaction.rows(self.statement(tables, "marked"), claim_id=claim.claim_id, text=text)
         return [int(row[0]) for row in rows]
-
-    def waiting(self, transaction: Transaction) -> dict[str, int]:
-        """Messages in claims without a holder, by queue."""
-        rows = transaction.rows(self.claims_statement("waiting", None))
-        return {str(queue): int(messages) for queue, messages in rows}
 
     def list(self, transaction: Transaction, queue: str | None) -> list[ClaimStatus]:
         """Every claim of a queue, or of all."""

@@ -121,7 +121,7 @@ class Claims:
 
     def release(self, claim: Claim, *, died: bool = False) -> None:
         """Release a claim; the next claim on its queue takes it over. `died`: its holder died, see `begin`."""
-        self._database.run(lambda own: self._store.release(own, claim, died=died))
+        self._database.run(lambda own: self._store.change(own, "release", claim, died=died))
 
     def release_owner(self, owner: str, *, died: bool = False) -> list[Claim]:
         """Release every claim of an owner whose run ended; returns them as they were held. `died` as in `release`."""
@@ -248,7 +248,8 @@ class Claims:
 
     def waiting(self) -> dict[str, int]:
         """Messages in claims without a holder, by queue: work that waits beside what a peek counts."""
-        return self._database.run(self._store.waiting, write=False)
+        rows = self._database.rows(self._store.claims_statement("waiting", None))
+        return {str(queue): int(messages) for queue, messages in rows}
 
     def _take_over(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int

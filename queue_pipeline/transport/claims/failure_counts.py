@@ -10,10 +10,9 @@ from typing import TypeVar
 from queue_pipeline.transport.addresses.queues import FAILURES_TABLE, AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
 from queue_pipeline.transport.errors import (
     DatabaseError,
-    DuplicateKeyError,
     LayoutChangedError,
     TableNotFoundError,
     TransientDatabaseError,
@@ -71,34 +70,25 @@ class FailureCounts:
             return self._recorded(UNSTORABLE, work)
 
     def _recorded(self, text: str, work: Callable[[Transaction, str], T]) -> T:
-        try:
-            return self._database.run(lambda own: work(own, text))
-        except DuplicateKeyError:
-            return self._database.run(lambda own: work(own, text))
+        return self._database.run(repeated_if_added()(lambda own: work(own, text)))
 
     def prove(self, queue: str, proof: str) -> None:
         """Keep which code and Spark just processed a message of a queue."""
-
-        def note(transaction: Transaction) -> None:
-            transaction.execute(self._statement("proof_note"), queue=queue, proof=proof)
-
-        try:
-            self._database.run(note)
-        except DuplicateKeyError:
-            self._database.run(note)
+        command = self._statement("proof_note")
+        self._database.run(repeated_if_added()(lambda own: own.execute(command, queue=queue, proof=proof)))
 
     def proof(self, queue: str) -> str | None:
         """Which code and Spark last processed a message of a queue."""
-        rows = self._database.run(lambda own: own.rows(self._statement("proof_find"), queue=queue), write=False)
+        rows = self._database.rows(self._statement("proof_find"), queue=queue)
         return rows[0][0] if rows else None
 
     def clear(self, queue: str) -> None:
         """Forget a queue's failures: something succeeded."""
-        self._database.run(lambda own: own.execute(self._statement("failure_clear"), queue=queue))
+        self._database.count(self._statement("failure_clear"), queue=queue)
 
     def list(self) -> dict[str, FailureCount]:
         """Queues that fail, by canonical address."""
-        rows = self._database.run(lambda own: own.rows(self._statement("failure_list")), write=False)
+        rows = self._database.rows(self._statement("failure_list"))
         return {
             queue: FailureCount(queue, failures, milliseconds / 1000, error)
             for queue, failures, milliseconds, error in rows

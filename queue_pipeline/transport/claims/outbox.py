@@ -85,18 +85,18 @@ class Outbox:
     def reports(self, claim: Claim, task: str) -> dict[int, bytes]:
         """What was reported under a name, by number."""
         command = self._statement("outbox.reports", claim)
-        rows = self._database.run(lambda own: own.rows(command, claim_id=claim.claim_id, task=task), write=False)
+        rows = self._database.rows(command, claim_id=claim.claim_id, task=task)
         return {int(number): bytes(report) for number, report in rows}
 
     def abandon(self, claim: Claim) -> int:
         """Drop all that was staged for a claim, if the caller still holds it; returns how many rows there were."""
         command = self._statement("outbox.abandon", claim)
-        return self._database.run(lambda own: own.count(command, **claim.fence))
+        return self._database.count(command, **claim.fence)
 
     def sweep(self) -> int:
         """Drop what was staged for claims that are no more, as by a task that outlived its claim."""
         command = self._statement("outbox.sweep", None)
-        return self._database.run(lambda own: own.count(command))
+        return self._database.count(command)
 
     def deliver(self, transaction: Transaction, claim: Claim, groups: Sequence[StagedGroup]) -> int:
         """Move groups to their queues, in the transaction that completes their claim; returns how many messages."""
@@ -108,8 +108,9 @@ class Outbox:
                 name = f"{table.layout}/queue.deliver_delayed"
                 command = dialect.statement(name, queue=table, delayed=table, outbox=outbox)
             else:
-                names = dialect.optional_columns(self._database.shapes.columns(transaction, table))
-                command = dialect.statement(f"{table.layout}/queue.deliver", queue=table, outbox=outbox, **names)
+                command = self._database.shapes.statement(
+                    transaction, f"{table.layout}/queue.deliver", table, outbox=outbox
+                )
             moved = transaction.count(command, claim_id=claim.claim_id, task=group.task, group_number=group.number)
             if moved != group.messages:
                 raise _missing(claim, f"{group.messages - moved} of {group.messages} messages for {group.destination}")

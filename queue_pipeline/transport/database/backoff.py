@@ -10,14 +10,13 @@ _MOST_DOUBLINGS = 60
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits that grow by a factor with each failure, up to the longest one, all in seconds."""
+    """Waits that double with each failure, up to the longest one, in seconds."""
 
     first: float
     longest: float
-    factor: float = 2.0
 
     def delay(self, failures: int) -> float:
         """Seconds to wait after this many failures in a row; none before the first."""
         if failures < 1:
             return 0.0
-        return min(self.longest, self.first * self.factor ** min(failures - 1, _MOST_DOUBLINGS))
+        return min(self.longest, self.first * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))

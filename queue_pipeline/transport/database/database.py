@@ -30,6 +30,7 @@ from queue_pipeline.transport.errors import (
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, TextClause
 
+    from queue_pipeline.transport.database.command import Command
     from queue_pipeline.transport.database.drivers import Driver
 
 T = TypeVar("T")
@@ -58,7 +59,10 @@ class Database:
 
         self._given = database if isinstance(database, Engine) else None
         self._engine: Engine | None = None
-        self.url = database.url if isinstance(database, Engine) else _setting(database)
+        if isinstance(database, Engine):
+            self.url = database.url
+        else:
+            self.url = default_database_url() if database is None else database_url(database)
         self.dialect = dialect_of(self.url)
         self.is_own = self._given is None
         """Whether the engine was made here, of the setting alone."""
@@ -147,6 +151,14 @@ class Database:
             time.sleep(_VICTIM_BACKOFF.delay(attempt) * random.uniform(0.5, 1.5))
         raise AssertionError("unreachable")
 
+    def rows(self, command: Command, /, **values: Any) -> list[Any]:
+        """The rows of a statement that reads, in a transaction of its own."""
+        return self.run(lambda own: own.rows(command, **values), write=False)
+
+    def count(self, command: Command, /, **values: Any) -> int:
+        """Run a statement that writes in a transaction of its own; what it returns as in `Transaction.count`."""
+        return self.run(lambda own: own.count(command, **values))
+
     def enlist(self, connection: Connection) -> Transaction:
         """A connection as a transaction: one that was handed out here, or the caller's own, which only it ends."""
         from sqlalchemy import Connection
@@ -177,7 +189,7 @@ class Database:
         return Transaction(self, connection)
 
     def notice_loss(self, connection: Connection, error: BaseException) -> None:
-        """Tell SQLAlchemy that a connection is lost, where only the driver has said so."""
+        """Mark a connection as lost for SQLAlchemy, which does not know every driver error that says so."""
         if self.dialect.fault(error) is Fault.CONNECTION and not connection.closed:
             connection.invalidate(error)
 
@@ -221,18 +233,14 @@ class Database:
     def _cannot_connect(self, error: Any) -> Exception:
         fault = self.dialect.fault(error)
         words = driver_message(error, secrets(self.url))
-        if (isinstance(error, self._programming_error) and fault is Fault.OTHER) or _BAD_OPTION.search(words):
+        dbapi: Any = self.engine.dialect.dbapi
+        if (isinstance(error, dbapi.ProgrammingError) and fault is Fault.OTHER) or _BAD_OPTION.search(words):
             return ConfigurationError(f"{self}: the driver refuses an option of the setting: {words}")
         if _NO_DRIVER.search(words):
             return DriverMissingError(f"{self}: {words}; install the ODBC driver of the setting, or name another")
         telling = (Fault.LOGIN, Fault.MISSING_DATABASE, Fault.VICTIM, Fault.LOCKED, Fault.PERMISSION, Fault.RESOURCES)
         fault = fault if fault in telling else Fault.CONNECTION
         return translate(fault, error, queue=None, where=str(self), secrets=secrets(self.url))
-
-    @property
-    def _programming_error(self) -> type[Any]:
-        dbapi: Any = self.engine.dialect.dbapi
-        return dbapi.ProgrammingError  # type: ignore[no-any-return]
 
     def _begin(self, connection: Connection, *, write: bool) -> Transaction:
         try:
@@ -290,7 +298,3 @@ class Database:
             connection.rollback()
         except self.driver_errors:
             connection.invalidate()
-
-
-def _setting(database: str | URL | None) -> URL:
-    return default_database_url() if database is None else database_url(database)

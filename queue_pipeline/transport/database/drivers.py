@@ -70,7 +70,7 @@ class PsycopgDriver(Driver):
 
     def read(self, transaction: Transaction, command: Command, values: Values) -> Sequence[RowValues]:
         """In binary form."""
-        text, _ = transaction.compiled(command, values)
+        text, _ = transaction.compiled(command)
         with transaction.raw(command) as connection, connection.cursor(binary=True) as cursor:
             return list(cursor.execute(text, dict(values)))
 

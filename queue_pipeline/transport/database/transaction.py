@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.dialects.dialect import Row
-from queue_pipeline.transport.errors import DatabaseError, DatabaseUnavailableError
+from queue_pipeline.transport.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    DuplicateKeyError,
+    TransientDatabaseError,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -76,10 +81,8 @@ class Transaction:
             with contextlib.suppress(DatabaseError):
                 self.doomed = not (self.is_current and dialect.scope_is_alive(self, mark))
 
-    def compiled(self, command: Command, values: Mapping[str, Any] | None = None) -> tuple[str, list[str]]:
+    def compiled(self, command: Command) -> tuple[str, list[str]]:
         """A statement as the driver takes it, and the names of its values in order where they have one."""
-        if values is not None:
-            command.check(values)
         return self._database.compiled(command.text)
 
     @contextlib.contextmanager
@@ -118,6 +121,15 @@ class Transaction:
             self.doom()
             subject = f"queue {command.queue}: " if command.queue else ""
             raise DatabaseError(f"{subject}a text that is written or read is not Unicode: {error}") from error
+
+
+@contextlib.contextmanager
+def repeated_if_added() -> Iterator[None]:
+    """Have the transaction repeated if another process added the row between a statement's look and its insert."""
+    try:
+        yield
+    except DuplicateKeyError as error:
+        raise TransientDatabaseError(str(error)) from error
 
 
 BATCH = "queue_pipeline_batch"

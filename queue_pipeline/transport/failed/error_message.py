@@ -1,4 +1,4 @@
-"""The copy of a message that goes to the error queue, with the headers that tell why."""
+"""The copy of a message that goes to the error queue, with the headers that say why."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def error_message(
     kept = {name: value for name, value in kept.items() if not name.startswith(wire.EXCEPTION_PREFIX)}
     if not kept.get(wire.MESSAGE_ID):
         kept[wire.MESSAGE_ID] = message_id or str(uuid.uuid4())
-    failed = {wire.FAILED_QUEUE: queue, wire.TIME_OF_FAILURE: wire.format_timestamp(now or datetime.now(UTC))}
-    return OutgoingMessage(body, {**kept, **failed, **_exception_headers(failure), **processing_headers(endpoint)})
+    failed = failure_headers(failure, queue, now)
+    return OutgoingMessage(body, {**kept, **failed, **processing_headers(endpoint)})
 
 
 def processing_headers(endpoint: str) -> dict[str, str]:
@@ -57,10 +57,13 @@ def processing_headers(endpoint: str) -> dict[str, str]:
     }
 
 
-def _exception_headers(failure: Failure) -> dict[str, str]:
+def failure_headers(failure: Failure, queue: str, now: datetime | None = None) -> dict[str, str]:
+    """Where, when and why a message failed."""
     # An exception without words still needs a line in a list of failures.
     message = shortened(storable(failure.message, LONGEST_MESSAGE), LONGEST_MESSAGE) or failure.error_type
     headers = {
+        wire.FAILED_QUEUE: queue,
+        wire.TIME_OF_FAILURE: wire.format_timestamp(now or datetime.now(UTC)),
         wire.EXCEPTION_TYPE: failure.error_type,
         wire.INNER_EXCEPTION_TYPE: failure.inner_type,
         wire.EXCEPTION_MESSAGE: message,

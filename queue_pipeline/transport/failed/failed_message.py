@@ -1,42 +1,20 @@
-"""A message in an error queue, and a choice of such messages: values, no database."""
+"""A choice of failed messages, and what they have in common: values, no database."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from queue_pipeline.transport.errors import ConfigurationError, validation_text
 from queue_pipeline.transport.messages import headers as wire
-from queue_pipeline.transport.messages.message import from_row
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 
 Name = Annotated[str, Field(min_length=1)]
-
-
-@dataclass(frozen=True, slots=True)
-class FailedMessage:
-    """A message in an error queue, without its body; `problem` says why its headers cannot be read."""
-
-    id: str
-    row_version: int
-    message_id: str
-    message_type: str | None
-    failed_queue: str | None
-    exception_type: str | None
-    exception_message: str | None
-    time_of_failure: datetime | None
-    processing_endpoint: str | None
-    body_size: int
-    problem: str | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    raw_headers: str | None = None
 
 
 class Group(NamedTuple):
@@ -87,47 +65,14 @@ class Selection(BaseModel):
     def _row_ids(self) -> frozenset[str]:
         return frozenset(map(str.lower, self.ids))
 
-    def matches(self, message: FailedMessage | BrowsedMessage, failed_in: Callable[[str], bool]) -> bool:
-        """Whether a message is meant; `failed_in` tells whether an address is that of the failed queue."""
+    def matches(self, message: BrowsedMessage, failed_in: Callable[[str], bool]) -> bool:
+        """Whether a message is meant; `failed_in` says whether an address is that of the chosen queue."""
         return (
             (not self.ids or message.message_id in self._message_ids or message.id in self._row_ids)
             and (self.message_type is None or self.message_type in _type_names(message))
             and (self.exception is None or self.exception in _exception_names(message))
             and (self.failed_queue is None or (message.failed_queue is not None and failed_in(message.failed_queue)))
         )
-
-
-def read_failed(
-    row_id: str,
-    row_version: int,
-    header_text: str | None,
-    body_size: int,
-    correlation_id: str | None = None,
-    reply_to_address: str | None = None,
-) -> FailedMessage:
-    """A row of an error queue as a value; headers that cannot be read are described in it and raise nothing."""
-    try:
-        message = from_row(row_id, row_version, header_text, None, correlation_id, reply_to_address)
-    except ValueError as error:
-        identity = str(row_id).lower()
-        unknown = (None,) * 6
-        return FailedMessage(
-            identity, int(row_version), identity, *unknown, int(body_size), str(error), {}, header_text
-        )
-    headers = message.headers
-    return FailedMessage(
-        message.id,
-        message.row_version,
-        message.message_id,
-        first_type(headers.get(wire.ENCLOSED_MESSAGE_TYPES)),
-        headers.get(wire.FAILED_QUEUE) or None,
-        headers.get(wire.EXCEPTION_TYPE) or None,
-        headers.get(wire.EXCEPTION_MESSAGE) or None,
-        _moment(headers.get(wire.TIME_OF_FAILURE)),
-        headers.get(wire.PROCESSING_ENDPOINT) or None,
-        int(body_size),
-        headers=headers,
-    )
 
 
 def first_type(enclosed: str | None) -> str | None:
@@ -150,7 +95,7 @@ def bare_name(type_name: str) -> str:
     return type_name.rpartition(".")[2]
 
 
-def _type_names(message: FailedMessage | BrowsedMessage) -> set[str]:
+def _type_names(message: BrowsedMessage) -> set[str]:
     if message.message_type is None:
         return set()
     return {
@@ -160,13 +105,6 @@ def _type_names(message: FailedMessage | BrowsedMessage) -> set[str]:
     }
 
 
-def _exception_names(message: FailedMessage | BrowsedMessage) -> set[str]:
+def _exception_names(message: BrowsedMessage) -> set[str]:
     kind = message.exception_type
     return set() if kind is None else {kind, bare_name(kind)}
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        return wire.parse_timestamp(text) if text else None
-    except ValueError:
-        return None

@@ -7,16 +7,18 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, ConfigurationError
-from queue_pipeline.transport.failed.failed_message import FailedMessage, Group, Selection, read_failed
+from queue_pipeline.transport.errors import AddressError, ConfigurationError, check_positive
+from queue_pipeline.transport.failed.failed_message import Group, Selection
 from queue_pipeline.transport.failed.returns import Retried, Returner, Routes
+from queue_pipeline.transport.inspection.browsed import BrowsedMessage
+from queue_pipeline.transport.inspection.conditions import Condition, Page
+from queue_pipeline.transport.layouts.layout import Rows
 from queue_pipeline.transport.layouts.nservicebus.forwarding import parts
 from queue_pipeline.transport.messages.message import Destination
 from queue_pipeline.transport.send import Sender
@@ -42,22 +44,20 @@ class Groups:
 class FailedMessages:
     """Lists, finds, counts, retries and discards; however long an error queue is, a page of it is in memory."""
 
-    def __init__(self, database: Database, book: AddressBook, sender: Sender) -> None:
+    def __init__(self, database: Database, book: AddressBook, sender: Sender, rows: Rows) -> None:
         self._database = database
         self._book = book
         self._sender = sender
+        self._rows = rows
 
-    def find(self, error_queue: Destination, identity: str) -> tuple[FailedMessage, bytes] | None:
-        """The oldest message with this id, or in the row with this id, and its body."""
+    def find(self, error_queue: Destination, identity: str) -> BrowsedMessage | None:
+        """The oldest message with this id, or in the row with this id, with its body."""
         queue = self._queue(error_queue)
         for message in self._scan(queue, Selection(ids=(identity,))):
-            for (body,) in self._body(queue, message.row_version):
-                return message, bytes(body or b"")
+            # None if another process took it meanwhile.
+            for whole in self._page(queue, message.row_version - 1, message.row_version, with_body=True):
+                return whole
         return None
-
-    def _body(self, queue: QueueTable, row_version: int) -> Sequence[Any]:
-        command = self._database.dialect.statement(f"{queue.layout}/failed.body", queue=queue)
-        return self._database.run(lambda own: own.rows(command, row_version=row_version), write=False)
 
     def missing(self, error_queue: Destination, ids: Collection[str]) -> Sequence[str]:
         """Those ids that no message here has."""
@@ -70,7 +70,7 @@ class FailedMessages:
         """How far the queue goes now; what fails later lies beyond."""
         queue = self._queue(error_queue)
         command = self._database.dialect.statement(f"{queue.layout}/failed.last", queue=queue)
-        last = self._database.run(lambda own: own.rows(command), write=False)[0][0]
+        last = self._database.rows(command)[0][0]
         return BEFORE_ALL if last is None else int(last)
 
     def count(self, error_queue: Destination, selection: Selection | None = None, up_to: int | None = None) -> int:
@@ -82,7 +82,7 @@ class FailedMessages:
     ) -> Groups:
         """How many messages failed alike: by message type, exception and queue. Counts no further than a limit."""
         queue = self._queue(error_queue)
-        _check(queue, "a count", limit)
+        check_positive(queue, limit, f"a count of {limit} messages")
         found = itertools.islice(self._scan(queue, selection), limit)
         counts = Counter(Group(each.message_type, each.exception_type, each.failed_queue) for each in found)
         return Groups(counts.most_common(), counts.total(), counts.total() >= limit)
@@ -98,7 +98,7 @@ class FailedMessages:
     ) -> Retried:
         """Return chosen messages to their queues, or all to one, a batch per transaction; others are reported."""
         queue = self._queue(error_queue)
-        _check(queue, "a batch", batch)
+        check_positive(queue, batch, f"a batch of {batch} messages")
         routes = Routes(self._database, self._book, queue, None if to is None else self._book.resolve(to))
         returner, result = Returner(self._database, self._book, self._sender, queue), Retried()
         for messages in self._batches(queue, selection, batch, up_to):
@@ -117,7 +117,7 @@ class FailedMessages:
     ) -> int:
         """Delete chosen messages for good, a batch in a transaction; returns how many there were."""
         queue = self._queue(error_queue)
-        _check(queue, "a batch", batch)
+        check_positive(queue, batch, f"a batch of {batch} messages")
         command = self._database.dialect.statement(f"{queue.layout}/failed.drop", queue=queue)
         total = 0
 
@@ -140,38 +140,35 @@ class FailedMessages:
         selection: Selection | None = None,
         limit: int = DEFAULT_LIMIT,
         after: int = BEFORE_ALL,
-    ) -> list[FailedMessage]:
+    ) -> list[BrowsedMessage]:
         """The oldest messages, or the oldest of the chosen ones, after a row version; left where they are."""
         queue = self._queue(error_queue)
-        _check(queue, "a list", limit)
+        check_positive(queue, limit, f"a list of {limit} messages")
         return [*itertools.islice(self._scan(queue, selection, after=after), limit)]
 
     def _scan(
         self, queue: QueueTable, selection: Selection | None, up_to: int | None = None, after: int = BEFORE_ALL
-    ) -> Iterator[FailedMessage]:
+    ) -> Iterator[BrowsedMessage]:
         """The chosen messages, oldest first, as far as the queue goes now; no lock and no transaction in between."""
-        dialect, shapes = self._database.dialect, self._database.shapes
         failed_in = failed_in_chosen(self._book, selection)
         last = self.last_row_version(queue) if up_to is None else up_to
-
-        def look(own: Transaction) -> Any:
-            names = dialect.optional_columns(shapes.columns(own, queue), "q")
-            command = dialect.statement(f"{queue.layout}/failed.page", queue=queue, **names)
-            return own.rows(command, after=after, last=last, limit=PAGE)
-
         while after < last:
-            rows = self._database.run(look, write=False)
-            for message in itertools.starmap(read_failed, rows):
+            page = self._page(queue, after, last)
+            for message in page:
                 if selection is None or selection.matches(message, failed_in):
                     yield message
-            if len(rows) < PAGE:
+            if len(page) < PAGE:
                 return
-            after = int(rows[-1][1])
+            after = page[-1].row_version
+
+    def _page(self, queue: QueueTable, after: int, last: int, *, with_body: bool = False) -> Sequence[BrowsedMessage]:
+        page = Page(after, PAGE, (Condition("row_version", "<=", (last,)),), with_body)
+        return self._database.run(lambda own: self._rows.browse(own, queue, page, failed=True), write=False)
 
     def _queue(self, error_queue: Destination) -> QueueTable:
         """The table of an error queue; an NGinn queue is none, it keeps its failed messages itself."""
         queue = self._book.resolve(error_queue)
-        if not self._database.dialect.has(f"{queue.layout}/failed.page"):
+        if not self._database.dialect.has(f"{queue.layout}/failed.take"):
             raise ConfigurationError(
                 f"{queue} is no error queue: an NGinn queue keeps its failed messages itself; see them with: "
                 f"queue-pipeline nginn failed {queue}"
@@ -180,10 +177,10 @@ class FailedMessages:
 
     def _batches(
         self, queue: QueueTable, selection: Selection, batch: int, up_to: int | None
-    ) -> Iterator[Sequence[FailedMessage]]:
+    ) -> Iterator[Sequence[BrowsedMessage]]:
         """The chosen messages, cut by number and by the size of their bodies, which are in memory together."""
         most = min(batch, self._database.dialect.rows_per_take)
-        cut: list[FailedMessage] = []
+        cut: list[BrowsedMessage] = []
         size = 0
         for message in self._scan(queue, selection, up_to):
             if cut and (len(cut) >= most or size + message.body_size > BATCH_BYTES):
@@ -209,8 +206,3 @@ def failed_in_chosen(book: AddressBook, selection: Selection | None) -> Callable
             return False
 
     return same
-
-
-def _check(queue: QueueTable, what: str, number: int) -> None:
-    if number < 1:
-        raise ConfigurationError(f"queue {queue}: {what} of {number} messages; ask for at least one")

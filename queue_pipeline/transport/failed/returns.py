@@ -21,7 +21,7 @@ from queue_pipeline.transport.errors import (
     QueuePipelineError,
     TransientDatabaseError,
 )
-from queue_pipeline.transport.failed.failed_message import FailedMessage
+from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, take_rows
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import OutgoingMessage, from_row
@@ -102,7 +102,7 @@ class Routes:
         if to is not None and not self._exists(to):
             raise QueueNotFoundError(to.canonical)
 
-    def route(self, message: FailedMessage) -> tuple[QueueTable | None, str]:
+    def route(self, message: BrowsedMessage) -> tuple[QueueTable | None, str]:
         """The table that a message goes to; None and the reason when there is none."""
         if self._to is not None:
             return self._answer(self._to)
@@ -110,7 +110,7 @@ class Routes:
             words = f"its headers cannot be read ({message.problem}), so that it would fail again at once"
             return None, f"{words}; look at it, then name a destination with --to"
         if message.failed_queue is None:
-            return None, "it does not tell in which queue it failed; name a destination with --to"
+            return None, "no header says in which queue it failed; name a destination with --to"
         try:
             table = self._book.resolve(message.failed_queue)
         except AddressError as error:
@@ -143,7 +143,7 @@ class Routes:
 
     def _exists(self, table: QueueTable) -> bool:
         command = self._database.dialect.statement("schema.exists", queue=table)
-        return bool(self._database.run(lambda own: own.rows(command), write=False))
+        return bool(self._database.rows(command))
 
 
 class Returner:
@@ -155,7 +155,7 @@ class Returner:
         self._sender = sender
         self._error_queue = error_queue
 
-    def move(self, messages: Sequence[FailedMessage], routes: Routes, result: Retried) -> None:
+    def move(self, messages: Sequence[BrowsedMessage], routes: Routes, result: Retried) -> None:
         """One batch; when a queue takes nothing, the batch is undone, and done again without what goes there."""
         while True:
             going: dict[int, QueueTable] = {}
@@ -206,7 +206,7 @@ def without_failure(headers: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def refusals(table: QueueTable) -> Iterator[None]:
-    """Tell that it was this queue which did not take a message: it is gone, closed to us, or no queue."""
+    """Raise a RefusedError if this queue takes no message: it is missing, forbidden, or no queue."""
     try:
         yield
     except TransientDatabaseError:

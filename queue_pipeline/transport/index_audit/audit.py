@@ -61,7 +61,7 @@ class IndexAuditor:
             return described  # its free pages belong to the whole file, and serve every table
         command = dialect.statement("audit.size", queue=table)
         try:
-            rows = self._database.run(lambda own: own.rows(command), write=False)
+            rows = self._database.rows(command)
         except (AccessDeniedError, DatabaseError, QueueNotFoundError) as error:
             # Babelfish has no such view, which reads as if a table were missing.
             logger.debug("the pages of %s cannot be counted: %s", table, error)
@@ -74,7 +74,7 @@ class IndexAuditor:
     def _sequence(self, queue: QueueTable) -> Sequence | None:
         dialect = self._database.dialect
         command = dialect.statement("audit.sequence", queue=queue)
-        for schema, name, largest, last in self._database.run(lambda own: own.rows(command), write=False):
+        for schema, name, largest, last in self._database.rows(command):
             quoted = f"{dialect.quote(schema)}.{dialect.quote(name)}"
             return Sequence(quoted, int(largest), None if last is None else int(last))
         return None

@@ -1,1 +1,1 @@
-"""Looking at a queue without taking anything: peek, browse, status."""
+"""Looking at a queue without taking anything: browse and status."""

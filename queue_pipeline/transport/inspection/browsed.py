@@ -33,6 +33,10 @@ class BrowsedMessage:
     problem: str | None = None
     expires: datetime | None = None
     """When it expires, where the table has a column for that; NGinn keeps it in a header."""
+    raw_headers: str | None = field(default=None, repr=False)
+    """The headers as they are stored."""
+    body_size: int = 0
+    """Bytes of the stored body, also where the body was left out; not known of an NGinn queue."""
 
     @property
     def message_id(self) -> str:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from queue_pipeline.transport.index_audit.findings import Finding
     from queue_pipeline.transport.inspection.browsed import BrowsedMessage
     from queue_pipeline.transport.inspection.conditions import Page
-    from queue_pipeline.transport.inspection.peek import Shown
     from queue_pipeline.transport.inspection.status import QueueStatus
     from queue_pipeline.transport.layouts.refused_rows import Leaving
     from queue_pipeline.transport.messages.event import Event
@@ -48,7 +47,7 @@ class Rows(Protocol):
     ) -> Sequence[Sequence[Any]]:
         """Claimed messages: id, row version, headers, body, two of version 1. `values`: claim_id, first, last."""
 
-    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> list[Shown]:
+    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> Sequence[BrowsedMessage]:
         """The oldest messages, left where they are."""
 
     def browse(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import (
     CLAIMS_TABLE,
     DELAYED_SUFFIX,
@@ -40,7 +40,7 @@ class InstallStep:
     table: QueueTable
     commands: tuple[Command, ...]
     body_string: tuple[Command, Command] | None = None
-    """The statement that adds the body as text, and the one that tells whether that was done already."""
+    """The statement that adds the body as text, and the one that finds whether that was done already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,10 @@ class Installed:
 
 
 def steps(
-    dialect: Dialect,
-    book: AddressBook,
-    queues: list[QueueTable],
-    plain_queues: list[QueueTable],
-    options: InstallOptions,
+    book: AddressBook, queues: list[QueueTable], plain_queues: list[QueueTable], options: InstallOptions
 ) -> list[InstallStep]:
     """Everything to create: full queues, plain ones (error, audit: a table and no more), and the shared tables."""
+    dialect = book.dialect
     if options.heap and not dialect.has("nservicebus/schema.create_queue_heap"):
         raise ConfigurationError(f"a heap is a choice of SQL Server's; leave --heap out on {dialect.name}")
     if options.grant_to and not dialect.has("schema.grant"):
@@ -115,60 +112,35 @@ def script(dialect: Dialect, made: list[InstallStep]) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-class Installer:
-    """Creates what is missing, safely beside other installers, .NET ones included."""
-
-    def __init__(self, database: Database, book: AddressBook) -> None:
-        self._database = database
-        self._book = book
-
-    def install(
-        self,
-        queues: list[str | QueueAddress | QueueTable],
-        plain_queues: list[str | QueueAddress | QueueTable],
-        options: InstallOptions,
-    ) -> list[Installed]:
-        """Create every table that is missing; existing ones are left as they are."""
-        made = steps(
-            self._database.dialect,
-            self._book,
-            [self._book.resolve(queue) for queue in queues],
-            [self._book.resolve(queue) for queue in plain_queues],
-            options,
-        )
-        return list(self._run(made))
-
-    def _run(self, made: list[InstallStep]) -> Iterator[Installed]:
-        for step in made:
-
-            def create(transaction: Transaction, step: InstallStep = step) -> bool:
-                self._lock(transaction, step.table)
-                exists = self._database.dialect.statement("schema.exists", queue=step.table)
-                created = not transaction.rows(exists)
-                commands = list(step.commands)
-                if step.body_string is not None and (created or not transaction.rows(step.body_string[1])):
-                    commands.append(step.body_string[0])
-                for command in commands:
-                    for statement in self._database.dialect.split_script(command.text):
-                        transaction.execute(Command(statement, step.table.canonical))
-                return created
-
+def run_steps(database: Database, made: list[InstallStep]) -> Iterator[Installed]:
+    """Create what is missing, safely beside other installers, .NET ones included; what exists is left unchanged."""
+    for step in made:
+        create = functools.partial(_create, database.dialect, step)
+        try:
             try:
-                try:
-                    created = self._database.run(create)
-                except AlreadyExistsError:
-                    # An installer that does not take our lock was quicker; what is missing is created now.
-                    created = self._database.run(create)
-            except QueuePipelineError as error:
-                error.add_note(f"while creating {step.table.canonical}")
-                raise
-            yield Installed(step.table.canonical, created)
+                created = database.run(create)
+            except AlreadyExistsError:
+                # An installer that does not take our lock was quicker; what is missing is created now.
+                created = database.run(create)
+        except QueuePipelineError as error:
+            error.add_note(f"while creating {step.table.canonical}")
+            raise
+        yield Installed(step.table.canonical, created)
 
-    def _lock(self, transaction: Transaction, table: QueueTable) -> None:
-        dialect = self._database.dialect
-        lock = dialect.installer_lock(table.qualified)
-        if lock is not None and transaction.count(dialect.statement("schema.lock", queue=table), lock=lock) < 0:
-            raise QueuePipelineError(f"another installer holds the lock of {table.canonical}; try again")
+
+def _create(dialect: Dialect, step: InstallStep, transaction: Transaction) -> bool:
+    """Create what is missing of one step; returns whether that was the table."""
+    lock = dialect.installer_lock(step.table.qualified)
+    if lock is not None and transaction.count(dialect.statement("schema.lock", queue=step.table), lock=lock) < 0:
+        raise QueuePipelineError(f"another installer holds the lock of {step.table.canonical}; try again")
+    created = not transaction.rows(dialect.statement("schema.exists", queue=step.table))
+    commands = list(step.commands)
+    if step.body_string is not None and (created or not transaction.rows(step.body_string[1])):
+        commands.append(step.body_string[0])
+    for command in commands:
+        for statement in dialect.split_script(command.text):
+            transaction.execute(Command(statement, step.table.canonical))
+    return created
 
 
 def _queue_step(dialect: Dialect, queue: QueueTable, options: InstallOptions) -> InstallStep:

@@ -36,17 +36,17 @@ class Pauses:
         check_pause(name, by, reason)
         values = {"name": name, "by": storable(by), "reason": storable(reason)}
         command = self._statement("pause_add")
-        return self._database.run(lambda own: own.count(command, **values)) == 1
+        return self._database.count(command, **values) == 1
 
     def resume(self, name: str) -> bool:
         """Resume something; False when it was not paused."""
         command = self._statement("pause_remove")
-        return self._database.run(lambda own: own.count(command, name=name)) == 1
+        return self._database.count(command, name=name) == 1
 
     def list(self) -> dict[str, Pause]:
         """Everything that is paused, by name."""
         command = self._statement("pause_list")
-        rows = self._database.run(lambda own: own.rows(command), write=False)
+        rows = self._database.rows(command)
         return {name: Pause(name, milliseconds / 1000, by, reason) for name, milliseconds, by, reason in rows}
 
     def _statement(self, name: str) -> Command:

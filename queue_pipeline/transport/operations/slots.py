@@ -17,10 +17,10 @@ from queue_pipeline.transport.addresses.queues import SLOTS_TABLE, AddressBook, 
 from queue_pipeline.transport.claims.claim import check_lease, check_owner
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import DuplicateKeyError, QueuePipelineError
+from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
+from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.transport.texts import storable
 
-TRIES = 5
 LONGEST_REASON = 400
 ASK_AGAIN_SECONDS = 1.0
 """How long an owner that got fewer slots than it wanted waits before it asks again."""
@@ -67,6 +67,8 @@ class Slots:
         check_lease(queue.canonical, lease_seconds)
         address, lease = queue.canonical, round(lease_seconds * 1000)
 
+        # Two may be the first ever on this queue, on a server without range locks.
+        @repeated_if_added()
         def occupy(transaction: Transaction) -> int:
             transaction.execute(self._statement("slot_gate"), queue=address)
             transaction.execute(self._statement("slot_expire"), queue=address)
@@ -83,14 +85,7 @@ class Slots:
                 transaction.execute(self._statement("slot_take"), **values)
             return had + more
 
-        for attempt in range(1, TRIES + 1):
-            try:
-                return self._database.run(occupy)
-            except DuplicateKeyError:
-                # Two were the first ever on this queue, on a server without range locks.
-                if attempt == TRIES:
-                    raise
-        raise AssertionError("unreachable")
+        return self._database.run(occupy)
 
     def renew(self, queue: QueueTable, owner: str, lease_seconds: float, process: str = "") -> int:
         """Hold an owner's slots for longer; returns how many it still has."""
@@ -100,7 +95,7 @@ class Slots:
 
     def end(self, queue: QueueTable, owner: str, reason: str) -> None:
         """Note that an owner takes no further batch, by its own decision or another's. The first reason stays."""
-        self._count("slot_end", queue=queue.canonical, owner=owner, reason=reason[:LONGEST_REASON])
+        self._count("slot_end", queue=queue.canonical, owner=owner, reason=storable(reason, LONGEST_REASON))
 
     def release(self, queue: QueueTable, owner: str, keep: int = 0) -> None:
         """Give back an owner's slots, all but `keep`."""
@@ -118,7 +113,7 @@ class Slots:
         """Every owner at work on a queue, or on all; with `expired` also those whose lease is over."""
         address = queue.canonical if queue else ""
         command = self._statement("slot_list")
-        rows = self._database.run(lambda own: own.rows(command, queue=address, expired=int(expired)), write=False)
+        rows = self._database.rows(command, queue=address, expired=int(expired))
         return [
             SlotHolder(address, owner, slots, lease / 1000, max(0.0, since / 1000), ending, process)
             for address, owner, slots, lease, since, ending, process in rows
@@ -134,7 +129,7 @@ class Slots:
 
     def _count(self, name: str, **values: object) -> int:
         command = self._statement(name)
-        return self._database.run(lambda own: own.count(command, **values))
+        return self._database.count(command, **values)
 
     def _statement(self, name: str) -> Command:
         return self._database.dialect.statement(f"operations.{name}", slots=self._book.own(SLOTS_TABLE))
@@ -184,7 +179,7 @@ class RunSlots:
             self._give_back(0)
 
     def end(self, reason: str) -> None:
-        """Tell others that no further batch is taken in these slots, and why."""
+        """Note for others that no further batch is taken in these slots, and why."""
         with self._lock:
             if not self._held:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -11,12 +12,8 @@ from typing import TYPE_CHECKING, Any
 from queue_pipeline.transport.addresses.address import check_name
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.errors import (
-    ConfigurationError,
-    DuplicateKeyError,
-    TransientDatabaseError,
-    UniqueIndexMissingError,
-)
+from queue_pipeline.transport.database.transaction import repeated_if_added
+from queue_pipeline.transport.errors import ConfigurationError, UniqueIndexMissingError
 from queue_pipeline.transport.operations.user_table_sql import RowWriter, TableRows
 
 if TYPE_CHECKING:
@@ -45,19 +42,16 @@ class UserTables:
         values = plain_values(rows, nul=dialect.stores_nul)
         if rows.key:
             values = folded(rows, values)
+        most_values = self._database.driver.values_per_statement
         try:
-            for command, bound in writer.writes(values, self._database.driver.values_per_statement) if values else ():
-                transaction.execute(command, **bound)
+            with repeated_if_added() if rows.key else contextlib.nullcontext():
+                for command, bound in writer.writes(values, most_values) if values else ():
+                    transaction.execute(command, **bound)
         except UniqueIndexMissingError as error:
             raise UniqueIndexMissingError(
                 f"table {rows.table}: no unique index covers the key ({', '.join(rows.key)}), and a merge needs one; "
                 f"create it with your own migration: {writer.index().script}"
             ) from error
-        except DuplicateKeyError as error:
-            if not rows.key:
-                raise
-            # Another process inserted the key between our look and our insert: done again, the row is there.
-            raise TransientDatabaseError(str(error)) from error
         return len(rows.rows)
 
 

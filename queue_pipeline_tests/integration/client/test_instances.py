@@ -92,6 +92,27 @@ def test_closing_ends_requests_in_flight_and_the_thread(transport, make):
     client.close()
 
 
+class ClosedMeanwhile:
+    """A lock that is free only after another thread has closed the client."""
+
+    def __init__(self, client):
+        self._client = client
+
+    def __enter__(self):
+        self._client._closed = True
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_a_client_that_is_closed_while_it_is_opened_stays_closed(make):
+    client = make()
+    client._lock = ClosedMeanwhile(client)
+    with pytest.raises(ClientClosedError, match="is closed"):
+        client.submit("orders", "1", 60)
+    assert client._open is None
+
+
 def test_a_client_that_is_forgotten_takes_its_thread_along(transport):
     before = set(threading.enumerate())
     client = QueueClient(transport, "shop", discriminator="lost", create=True)

@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.client import RequestTimeoutError
+from queue_pipeline.client.client import OWN_HEADERS
 from queue_pipeline.transport import OutgoingMessage, new_message
 from queue_pipeline.transport.errors import ConfigurationError, InvalidMessageError, QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
@@ -136,8 +137,9 @@ def test_a_request_to_a_queue_that_does_not_exist_fails_at_once(make):
         client.request("nowhere", "1")
     with pytest.raises(ConfigurationError, match="seconds above zero"):
         client.request("orders", "1", timeout=0)
-    with pytest.raises(InvalidMessageError, match="is the client's own"):
-        client.request("orders", "1", headers={wire.CORRELATION_ID: "mine"})
+    for name in OWN_HEADERS:
+        with pytest.raises(InvalidMessageError, match=f"{name} .* is the client's own"):
+            client.request("orders", "1", headers={name: "mine"})
 
 
 def test_a_future_that_was_cancelled_gets_no_reply(transport, make):

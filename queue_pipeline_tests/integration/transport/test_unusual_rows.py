@@ -96,7 +96,7 @@ def test_bytes_that_are_no_text_are_poison_of_their_own(sqlite, mode):
 
 def test_they_can_be_looked_at_and_go_back_as_they_are(sqlite):
     transport = with_invalid_row(sqlite)
-    assert [shown.headers is None for shown in transport.show("orders")] == [False, True, False]
+    assert [shown.problem is not None for shown in transport.show("orders")] == [False, True, False]
     with transport.receive("orders", 10):
         pass
     (failed,) = transport.failed.list("error")

@@ -28,8 +28,7 @@ def raw(transport, text, body=b"raw", queue="error"):
     (row_id,) = new_row_ids(1)
     table = transport.resolve(queue)
     with transport.database.transaction() as transaction:
-        names = transport.database.dialect.optional_columns(transport.database.shapes.columns(transaction, table))
-        command = transport.database.dialect.statement("nservicebus/queue.dead_letter", queue=table, **names)
+        command = transport.database.shapes.statement(transaction, "nservicebus/queue.dead_letter", table)
         transaction.execute(command, id=row_id, headers=text, body_is_null=0, body=body)
     return row_id
 

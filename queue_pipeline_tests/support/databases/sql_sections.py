@@ -65,7 +65,9 @@ OPTIONAL_BRACES = {"all_columns", "columns", "correlation_id", "reply_to_address
 
 # Lists of quoted names that a statement on a user's own table is composed of.
 LIST_BRACES = {"changes", "keys", "match"}
-KNOWN_BRACES = TABLE_BRACES | NAME_BRACES | OPTIONAL_BRACES | LIST_BRACES | {"order"}
+BROWSED = {"subqueue": "'I'", "rank": "row_version"}
+"""What of the messages of an NGinn queue a browse reads, and in which order."""
+KNOWN_BRACES = TABLE_BRACES | NAME_BRACES | OPTIONAL_BRACES | LIST_BRACES | {"order", *BROWSED}
 
 
 # One name for one thing. Times are in milliseconds, but for `seconds` and `minutes`.
@@ -209,7 +211,7 @@ def filled(dialect: Dialect, name: str, *, legacy: bool = True) -> Command:
     # Once as a table of version 1 and once as one from which the old columns were dropped.
     columns = dialect.optional_columns(
         frozenset({"recoverable", "correlationid", "replytoaddress"} if legacy else ()),
-        {"receive": "deleted", "take": "deleted", "show": "q", "page": "q"}.get(short(name), "m"),
+        {"receive": "deleted", "take": "deleted", "browse": "q"}.get(short(name), "m"),
     )
     names = {each: table for each in bases & TABLE_BRACES} | {
         each: dialect.quote(TABLE) for each in bases & NAME_BRACES
@@ -223,4 +225,4 @@ def filled(dialect: Dialect, name: str, *, legacy: bool = True) -> Command:
             "changes": dialect.change(changed, add=True),
         }
     order = ", ".join(map(dialect.quote, ("retry_time", "id")))
-    return dialect.statement(name, **{"queue": table, **names, **columns, "order": order})
+    return dialect.statement(name, **{"queue": table, **names, **columns, "order": order, **BROWSED})

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from queue_pipeline.client import CallbackSettings, Reply
 from queue_pipeline.client.callback_receiver import LATE, UNMATCHED, why_unmatched
 from queue_pipeline.client.pending import Ending
-from queue_pipeline.client.request import OWN, request_message
 from queue_pipeline.transport import ReceivedMessage
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import instance_address
@@ -47,12 +46,6 @@ def test_a_body_that_is_neither_is_refused(body):
         encoded(body)
 
 
-@pytest.mark.parametrize("name", OWN)
-def test_the_headers_by_which_a_reply_is_found_are_the_clients(name):
-    with pytest.raises(InvalidMessageError, match=name):
-        request_message("{}", endpoint="shop", reply_to="shop.web1", headers={name: "mine"})
-
-
 def test_a_code_is_that_of_a_control_message():
     def code(**headers):
         return Reply(b"", {getattr(wire, name): value for name, value in headers.items()}).code
@@ -86,14 +79,6 @@ def test_an_unmatched_reply_says_why():
     assert told(Ending.ANSWERED).message == "reply r1 in shop.web1 answers request q1, which was answered already"
     assert "give each a discriminator of its own" in told(None).message
     assert "no correlation id" in told(None, None).message
-
-
-def test_pauses_double_up_to_the_longest():
-    settings = CallbackSettings(first_delay=0.1, peek_delay=0.5)
-    pauses = [settings.first_delay]
-    for _ in range(4):
-        pauses.append(settings.next_delay(pauses[-1]))
-    assert pauses == [0.1, 0.2, 0.4, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(

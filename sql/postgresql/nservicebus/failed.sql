@@ -1,19 +1,6 @@
--- name: page
--- A page of an error queue without the bodies, oldest first. Locks: none.
-SELECT
-    CAST(id AS text), seq, headers, COALESCE(octet_length(body), 0), NULL AS correlation_id, NULL AS reply_to_address
-FROM {queue}
-WHERE seq > :after AND seq <= :last
-ORDER BY seq
-LIMIT :limit
-
 -- name: last
 -- The last row version of an error queue now: what fails later has a higher one. Locks: none.
 SELECT max(seq) FROM {queue}
-
--- name: body
--- The body of one message of an error queue, left in the queue. Locks: none.
-SELECT body FROM {queue} WHERE seq = :row_version
 
 -- name: take
 -- Deletes chosen messages of an error queue and returns them in order, except for those that another process holds. The

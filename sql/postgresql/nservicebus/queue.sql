@@ -68,30 +68,22 @@ FROM (
     LIMIT :limit
 ) AS waiting
 
--- name: show
--- The oldest messages, left in the queue. Locks: none.
-SELECT
-    CAST(id AS text), seq, CASE WHEN expires <= (now() AT TIME ZONE 'UTC') THEN 1 ELSE 0 END, headers, body,
-    NULL AS correlation_id, NULL AS reply_to_address
-FROM {queue}
-ORDER BY seq
-LIMIT :limit
-
 -- name: browse
 -- Messages after a row version that meet further conditions, left in the queue; bodies if they are asked for. A time
 -- that no Python knows is none. Locks: none.
 SELECT
     CAST(m.id AS text), m.row_version, m.expired, m.headers, m.body, NULL AS correlation_id, NULL AS reply_to_address,
-    m.expires
+    m.expires, m.body_size
 FROM (
     SELECT
         q.id, CAST(q.id AS text) AS id_text, q.seq AS row_version,
         CASE WHEN q.expires <= (now() AT TIME ZONE 'UTC') THEN 1 ELSE 0 END AS expired,
         CASE
             WHEN q.expires >= timestamp '0001-01-01' AND q.expires < timestamp '10000-01-01'
-                THEN CAST(extract(EPOCH FROM q.expires) * 1000 AS bigint)
+                THEN CAST(floor(extract(EPOCH FROM q.expires) * 1000) AS bigint)
         END AS expires,
-        q.headers, CASE WHEN CAST(:with_body AS integer) = 1 THEN q.body END AS body
+        q.headers, CASE WHEN CAST(:with_body AS integer) = 1 THEN q.body END AS body,
+        COALESCE(octet_length(q.body), 0) AS body_size
     FROM {queue} AS q
 ) AS m
 WHERE m.row_version > :after

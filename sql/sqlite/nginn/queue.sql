@@ -112,17 +112,6 @@ ORDER BY o.Ordinal
 -- How many messages are ready, counted up to a limit and without a lock. Locks: none.
 SELECT COUNT(*) FROM (SELECT 1 AS one FROM {queue} WHERE subqueue = 'I' LIMIT :limit) AS waiting
 
--- name: show
--- The messages that are ready, left in the queue. Locks: none.
-SELECT
-    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    CAST(round((julianday(q.insert_time) - 2440587.5) * 86400000) AS INTEGER), q.msg_headers, q.msg_text,
-    strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM {queue} AS q
-WHERE q.subqueue = 'I'
-ORDER BY q.retry_time, q.id
-LIMIT :limit
-
 -- name: message
 -- One message, whatever its subqueue. Locks: none.
 SELECT
@@ -132,27 +121,8 @@ FROM {queue} AS q
 WHERE q.id = :row_version
 
 -- name: browse
--- Messages that are ready, after an id, that meet further conditions, left in the queue; the beginning of their bodies,
--- or all of it if it is asked for. Locks: none.
-SELECT
-    m.row_version, m.message_id, m.from_endpoint, m.to_endpoint, m.correlation_id, m.label, m.retry_count, m.sent,
-    m.msg_headers, m.msg_text, strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (
-    SELECT
-        q.id AS row_version, q.unique_id AS message_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label,
-        q.retry_count,
-        CAST(round((julianday(q.insert_time) - 2440587.5) * 86400000) AS INTEGER) AS sent,
-        q.msg_headers, CASE WHEN :with_body = 1 THEN q.msg_text ELSE substr(q.msg_text, 1, 400) END AS msg_text
-    FROM {queue} AS q
-    WHERE q.subqueue = 'I'
-) AS m
-WHERE m.row_version > :after
-ORDER BY m.row_version
-LIMIT :limit
-
--- name: failed_browse
--- Failed messages after an id that meet further conditions, left in the queue, with the error and the milliseconds
--- since then; the beginning of their bodies, or all of it if it is asked for. Locks: none.
+-- Messages of a subqueue, after an id, that meet further conditions, left in the queue. A failed one has its error, and
+-- the milliseconds since it failed. Of bodies the beginning, or all of it if it is asked for. Locks: none.
 SELECT
     m.row_version, m.message_id, m.from_endpoint, m.to_endpoint, m.correlation_id, m.label, m.retry_count, m.sent,
     m.msg_headers, m.msg_text, strftime('%Y-%m-%d %H:%M:%f', 'now'), m.error_info,
@@ -165,10 +135,10 @@ FROM (
         q.msg_headers, CASE WHEN :with_body = 1 THEN q.msg_text ELSE substr(q.msg_text, 1, 400) END AS msg_text,
         q.error_info, q.retry_time
     FROM {queue} AS q
-    WHERE q.subqueue = 'F'
+    WHERE q.subqueue = {subqueue}
 ) AS m
 WHERE m.row_version > :after
-ORDER BY m.row_version
+ORDER BY m.{rank}
 LIMIT :limit
 
 -- name: status

@@ -1,18 +1,6 @@
--- name: page
--- A page of an error queue without the bodies, oldest first. Locks: none.
-SELECT CAST(Id AS TEXT), RowVersion, CAST(Headers AS TEXT), COALESCE(length(Body), 0), NULL, NULL
-FROM {queue}
-WHERE RowVersion > :after AND RowVersion <= :last
-ORDER BY RowVersion
-LIMIT :limit
-
 -- name: last
 -- The last row version of an error queue now: what fails later has a higher one. Locks: none.
 SELECT max(RowVersion) FROM {queue}
-
--- name: body
--- The body of one message of an error queue, left in the queue. Locks: none.
-SELECT CAST(Body AS BLOB) FROM {queue} WHERE RowVersion = :row_version
 
 -- name: take
 -- Deletes chosen messages of an error queue and returns them (the caller sorts them); the write lock of the transaction

@@ -51,25 +51,17 @@ ORDER BY Ordinal
 -- How many messages wait, counted up to a limit; readers take no lock here. Locks: none.
 SELECT count(*) FROM (SELECT 1 FROM {queue} ORDER BY RowVersion LIMIT :limit)
 
--- name: show
--- The oldest messages, left in the queue. Locks: none.
-SELECT
-    CAST(Id AS TEXT), RowVersion, COALESCE(Expires <= strftime('%Y-%m-%d %H:%M:%f', 'now'), 0),
-    CAST(Headers AS TEXT), CAST(Body AS BLOB), NULL, NULL
-FROM {queue}
-ORDER BY RowVersion
-LIMIT :limit
-
 -- name: browse
 -- Messages after a row version that meet further conditions, left in the queue; bodies if they are asked for.
 -- Locks: none.
-SELECT m.id, m.row_version, m.expired, m.headers, m.body, NULL, NULL, m.expires
+SELECT m.id, m.row_version, m.expired, m.headers, m.body, NULL, NULL, m.expires, m.body_size
 FROM (
     SELECT
         lower(CAST(Id AS TEXT)) AS id, lower(CAST(Id AS TEXT)) AS id_text, RowVersion AS row_version,
         COALESCE(Expires <= strftime('%Y-%m-%d %H:%M:%f', 'now'), 0) AS expired,
         CAST(round((julianday(Expires) - 2440587.5) * 86400000) AS INTEGER) AS expires,
-        CAST(Headers AS TEXT) AS headers, CASE WHEN :with_body = 1 THEN CAST(Body AS BLOB) END AS body
+        CAST(Headers AS TEXT) AS headers, CASE WHEN :with_body = 1 THEN CAST(Body AS BLOB) END AS body,
+        COALESCE(length(Body), 0) AS body_size
     FROM {queue}
 ) AS m
 WHERE m.row_version > :after

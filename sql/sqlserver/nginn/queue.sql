@@ -115,16 +115,6 @@ SELECT @@ROWCOUNT;
 -- How many messages are ready, counted up to a limit and without a lock. Locks: none.
 SELECT COUNT(*) FROM (SELECT TOP (:limit) 1 AS one FROM {queue} WITH (NOLOCK) WHERE subqueue = 'I') AS waiting
 
--- name: show
--- The messages that are ready, left in the queue. Locks: none.
-SELECT TOP (:limit)
-    q.id, q.unique_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label, q.retry_count,
-    DATEDIFF_BIG(millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)),
-    q.msg_headers, q.msg_text, GETDATE()
-FROM {queue} AS q WITH (NOLOCK)
-WHERE q.subqueue = 'I'
-ORDER BY q.retry_time, q.id
-
 -- name: message
 -- One message, whatever its subqueue. Locks: shared while it reads.
 SELECT
@@ -135,29 +125,8 @@ FROM {queue} AS q
 WHERE q.id = :row_version
 
 -- name: browse
--- Messages that are ready, after an id, that meet further conditions, left in the queue; the beginning of their bodies,
--- or all of it if it is asked for. Locks: none.
-DECLARE @after bigint = :after, @most int = :limit;
-SELECT TOP (@most)
-    m.row_version, m.message_id, m.from_endpoint, m.to_endpoint, m.correlation_id, m.label, m.retry_count, m.sent,
-    m.msg_headers, m.msg_text, GETDATE()
-FROM (
-    SELECT
-        q.id AS row_version, q.unique_id AS message_id, q.from_endpoint, q.to_endpoint, q.correlation_id, q.label,
-        q.retry_count,
-        DATEDIFF_BIG(
-            millisecond, '19700101', DATEADD(minute, DATEDIFF(minute, GETDATE(), GETUTCDATE()), q.insert_time)
-        ) AS sent,
-        q.msg_headers, CASE WHEN :with_body = 1 THEN q.msg_text ELSE LEFT(q.msg_text, 400) END AS msg_text
-    FROM {queue} AS q WITH (NOLOCK)
-    WHERE q.subqueue = 'I'
-) AS m
-WHERE m.row_version > @after
-ORDER BY m.row_version
-
--- name: failed_browse
--- Failed messages after an id that meet further conditions, left in the queue, with the error and the milliseconds
--- since then; the beginning of their bodies, or all of it if it is asked for. Locks: none.
+-- Messages of a subqueue, after an id, that meet further conditions, left in the queue. A failed one has its error, and
+-- the milliseconds since it failed. Of bodies the beginning, or all of it if it is asked for. Locks: none.
 DECLARE @after bigint = :after, @most int = :limit;
 SELECT TOP (@most)
     m.row_version, m.message_id, m.from_endpoint, m.to_endpoint, m.correlation_id, m.label, m.retry_count, m.sent,
@@ -173,10 +142,10 @@ FROM (
         q.msg_headers, CASE WHEN :with_body = 1 THEN q.msg_text ELSE LEFT(q.msg_text, 400) END AS msg_text,
         q.error_info, q.retry_time
     FROM {queue} AS q WITH (NOLOCK)
-    WHERE q.subqueue = 'F'
+    WHERE q.subqueue = {subqueue}
 ) AS m
 WHERE m.row_version > @after
-ORDER BY m.row_version
+ORDER BY m.{rank}
 
 -- name: status
 -- A queue at a glance: ready messages, up to a limit; milliseconds since the oldest of them was due. Locks: none.

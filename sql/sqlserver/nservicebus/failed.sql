@@ -1,22 +1,7 @@
--- name: page
--- A page of an error queue without the bodies, oldest first, except for rows that another process holds. Locks: shared
--- while it reads; rows that others have locked are skipped.
-DECLARE @after bigint = :after, @last bigint = :last, @limit int = :limit;
-SELECT TOP (@limit)
-    q.Id, q.RowVersion, q.Headers, ISNULL(DATALENGTH(q.Body), 0), {correlation_id}, {reply_to_address}
-FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
-WHERE q.RowVersion > @after AND q.RowVersion <= @last
-ORDER BY q.RowVersion
-
 -- name: last
 -- The last row version of an error queue now: what fails later has a higher one. Locks: shared while it reads; rows
 -- that others have locked are skipped.
 SELECT MAX(RowVersion) FROM {queue} WITH (READPAST, READCOMMITTEDLOCK)
-
--- name: body
--- The body of one message of an error queue, left in the queue. Locks: shared while it reads; rows that others have
--- locked are skipped.
-SELECT Body FROM {queue} WITH (READPAST, READCOMMITTEDLOCK) WHERE RowVersion = :row_version
 
 -- name: take
 -- Deletes chosen messages of an error queue and returns them (the caller sorts them), except for those that another

@@ -67,26 +67,17 @@ SELECT @@ROWCOUNT;
 SELECT COUNT(*)
 FROM (SELECT TOP (:limit) RowVersion FROM {queue} WITH (NOLOCK) ORDER BY RowVersion) AS waiting
 
--- name: show
--- The oldest messages, left in the queue, without waiting for a lock. Locks: shared while it reads; rows that others
--- have locked are skipped.
-SELECT TOP (:limit)
-    q.Id, q.RowVersion, CASE WHEN q.Expires <= GETUTCDATE() THEN 1 ELSE 0 END, q.Headers, q.Body,
-    {correlation_id}, {reply_to_address}
-FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
-ORDER BY q.RowVersion
-
 -- name: browse
 -- Messages after a row version that meet further conditions, left in the queue, without waiting for a lock; bodies if
 -- they are asked for. Locks: shared while it reads; rows that others have locked are skipped.
 SELECT TOP (:limit)
-    m.id, m.row_version, m.expired, m.headers, m.body, m.correlation_id, m.reply_to_address, m.expires
+    m.id, m.row_version, m.expired, m.headers, m.body, m.correlation_id, m.reply_to_address, m.expires, m.body_size
 FROM (
     SELECT
         q.Id AS id, LOWER(CAST(q.Id AS char(36))) AS id_text, q.RowVersion AS row_version,
         CASE WHEN q.Expires <= GETUTCDATE() THEN 1 ELSE 0 END AS expired,
         DATEDIFF_BIG(millisecond, '19700101', q.Expires) AS expires, q.Headers AS headers,
-        CASE WHEN :with_body = 1 THEN q.Body END AS body,
+        CASE WHEN :with_body = 1 THEN q.Body END AS body, ISNULL(DATALENGTH(q.Body), 0) AS body_size,
         {correlation_id} AS correlation_id, {reply_to_address} AS reply_to_address
     FROM {queue} AS q WITH (READPAST, READCOMMITTEDLOCK)
 ) AS m

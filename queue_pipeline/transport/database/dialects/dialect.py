@@ -91,6 +91,8 @@ class Dialect(ABC):
     """Whether a dot in an address ends a schema."""
     column_types: ClassVar[Mapping[str, ColumnType]]
     """The types of a queue's columns; of columns that hold any value there are none."""
+    new_row: ClassVar[str] = "EXCLUDED"
+    """What a merge calls the row that it was given."""
     reads_heaps: ClassVar[bool] = False
     """Whether receiving reads the empty pages of a table, too."""
     script_separator: ClassVar[str] = "\n"
@@ -130,9 +132,9 @@ class Dialect(ABC):
 
     @abstractmethod
     def take_claim(
-        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+        self, transaction: Transaction, take: Command, tables: ClaimTables, claim_id: str, bounds: Bounds
     ) -> Taken:
-        """Move messages from the head of a queue into its .Claimed table, dropping expired ones."""
+        """Move messages from the head of a queue into its .Claimed table, dropping expired ones; `take` begins it."""
 
     def take_in_place(
         self, transaction: Transaction, tables: ClaimTables, order: str, claim_id: str, bounds: Bounds, lease: int
@@ -164,7 +166,7 @@ class Dialect(ABC):
 
     def change(self, column: str, *, add: bool) -> str:
         """What a merge does to one column."""
-        new = f"EXCLUDED.{column}"
+        new = f"{self.new_row}.{column}"
         return f"{column} = COALESCE(stored.{column}, 0) + COALESCE({new}, 0)" if add else f"{column} = {new}"
 
     def moment(self, value: str) -> str:
@@ -182,14 +184,6 @@ class Dialect(ABC):
     def as_read(self, text: str) -> str | bytes:
         """A text as it was read, in the form in which `queue.dead_letter` writes it back unchanged."""
         return text
-
-    def move_due(
-        self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, columns: frozenset[str], limit: int
-    ) -> int:
-        """Move due messages into the input queue, oldest due first, and return how many."""
-        names = self.optional_columns(columns)
-        command = self.statement("nservicebus/queue.move_due", queue=queue, delayed=delayed, **names)
-        return transaction.count(command, limit=limit)
 
     def mark_scope(self, transaction: Transaction, mark: str) -> None:  # noqa: B027
         """Mark a transaction in which the caller runs statements of its own, where the server needs that."""

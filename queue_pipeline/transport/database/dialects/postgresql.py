@@ -15,6 +15,7 @@ from queue_pipeline.transport.messages.headers import FORWARD_DESTINATION
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.addresses.queues import ClaimTables
+    from queue_pipeline.transport.database.command import Command
     from queue_pipeline.transport.database.transaction import Transaction
 
 KEEP_ALIVE = {
@@ -134,12 +135,11 @@ class PostgreSql(Dialect):
         return int(struct.unpack("<q", hashlib.sha256(qualified.encode("utf-16-le")).digest()[:8])[0])
 
     def take_claim(
-        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+        self, transaction: Transaction, take: Command, tables: ClaimTables, claim_id: str, bounds: Bounds
     ) -> Taken:
         """One statement does it all."""
-        command = self.statement("nservicebus/claim_messages.take", queue=tables.queue, claimed=tables.claimed)
         values = {**bounds._asdict(), "claim_id": claim_id, "text": FORWARD_DESTINATION}
-        taken, messages, size, first, forwarded = transaction.rows(command, **values)[0]
+        taken, messages, size, first, forwarded = transaction.rows(take, **values)[0]
         return Taken(int(taken), int(messages), int(size), first, int(forwarded) > 0)
 
     def take_in_place(

@@ -9,6 +9,7 @@ from queue_pipeline.transport.errors import QueueNotFoundError
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.addresses.queues import QueueTable
+    from queue_pipeline.transport.database.command import Command
     from queue_pipeline.transport.database.dialects.dialect import Dialect
     from queue_pipeline.transport.database.transaction import Transaction
 
@@ -23,6 +24,13 @@ class Shapes:
     def columns(self, transaction: Transaction, queue: QueueTable) -> frozenset[str]:
         """The lower-case names of a queue table's columns; empty where every table is alike."""
         return frozenset(self._look(transaction, queue))
+
+    def statement(
+        self, transaction: Transaction, name: str, queue: QueueTable, source: str = "m", **tables: QueueTable
+    ) -> Command:
+        """A statement that names the columns which a queue's table has, and reads them from `source`."""
+        columns = self._dialect.optional_columns(self.columns(transaction, queue), source)
+        return self._dialect.statement(name, queue=queue, **tables, **columns)
 
     def has_ascii_headers(self, transaction: Transaction, queue: QueueTable) -> bool:
         """Whether the table is so old that its Headers column loses every character beyond its code page."""

@@ -15,7 +15,8 @@ from queue_pipeline.transport.database.faults import Fault
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from queue_pipeline.transport.addresses.queues import ClaimTables, QueueTable
+    from queue_pipeline.transport.addresses.queues import ClaimTables
+    from queue_pipeline.transport.database.command import Command
     from queue_pipeline.transport.database.transaction import Transaction
 
 FAULTS = {
@@ -101,13 +102,13 @@ class Sqlite(Dialect):
         return in_transaction(transaction.connection)
 
     def take_claim(
-        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+        self, transaction: Transaction, take: Command, tables: ClaimTables, claim_id: str, bounds: Bounds
     ) -> Taken:
         """Copy, then delete: SQLite cannot insert what a DELETE returns."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
-        take, delete, drop_expired, sizes = (
+        delete, drop_expired, sizes = (
             self.statement(f"nservicebus/claim_messages.{name}", **names)
-            for name in ("take", "take_delete", "drop_expired", "sizes")
+            for name in ("take_delete", "drop_expired", "sizes")
         )
         taken = transaction.count(take, **bounds._asdict(), claim_id=claim_id)
         transaction.execute(delete, claim_id=claim_id)
@@ -123,15 +124,6 @@ class Sqlite(Dialect):
             transaction.execute(
                 self.statement(f"nginn/claim_messages.{name}", **names), lease_end=end, claim_id=claim_id
             )
-
-    def move_due(
-        self, transaction: Transaction, queue: QueueTable, delayed: QueueTable, columns: frozenset[str], limit: int
-    ) -> int:
-        """Copy, then delete as many."""
-        names = {"queue": queue, "delayed": delayed}
-        moved = transaction.count(self.statement("nservicebus/queue.move_due", **names), limit=limit)
-        transaction.execute(self.statement("nservicebus/queue.move_due_delete", **names), limit=moved)
-        return moved
 
 
 def in_transaction(connection: Connection) -> bool:

@@ -13,6 +13,7 @@ from queue_pipeline.transport.errors import AddressError
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.addresses.queues import ClaimTables
+    from queue_pipeline.transport.database.command import Command
     from queue_pipeline.transport.database.transaction import Transaction
 
 _NUMBERS = {
@@ -64,6 +65,7 @@ class SqlServer(Dialect):
     rows_per_take: ClassVar[int] = 4_000
     longest_queue_name: ClassVar[int | None] = 120
     inspects_columns: ClassVar[bool] = True
+    new_row: ClassVar[str] = "new"
     reads_heaps: ClassVar[bool] = True
     script_separator: ClassVar[str] = "\nGO\n"
     parse = staticmethod(address.parse_sqlserver)
@@ -129,11 +131,6 @@ class SqlServer(Dialect):
             return ("append",)
         return ("merge_open", "merge_fill", *(("merge",) if changes else ()), "merge_keys", "merge_close")
 
-    def change(self, column: str, *, add: bool) -> str:
-        """What a merge does to one column."""
-        new = f"new.{column}"
-        return f"{column} = COALESCE(stored.{column}, 0) + COALESCE({new}, 0)" if add else f"{column} = {new}"
-
     def moment(self, value: str) -> str:
         """Drivers cut the digits of a time: it goes as text."""
         return f"CAST({value} AS datetime2(6))"
@@ -167,13 +164,12 @@ class SqlServer(Dialect):
         }
 
     def take_claim(
-        self, transaction: Transaction, tables: ClaimTables, columns: frozenset[str], claim_id: str, bounds: Bounds
+        self, transaction: Transaction, take: Command, tables: ClaimTables, claim_id: str, bounds: Bounds
     ) -> Taken:
         """Several statements of a bounded number of rows, so that row locks do not become a table lock."""
         names = {"queue": tables.queue, "claimed": tables.claimed}
-        take = self.statement("nservicebus/claim_messages.take", **names, **self.optional_columns(columns, "deleted"))
         sizes = self.statement("nservicebus/claim_messages.sizes", **names)
-        taken = messages = size = 0
+        taken = size = 0
         while taken < bounds.messages and (taken == 0 or size < bounds.bytes):
             wanted = min(self.rows_per_take, bounds.messages - taken)
             moved = transaction.count(take, messages=wanted, bytes=bounds.bytes - size, claim_id=claim_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from queue_pipeline.transport.addresses.queues import AddressBook, ClaimTables
@@ -148,12 +148,9 @@ class NGinnClaimRows:
             self._store.statement(tables, name) for name in ("fail_row", "postpone_row", "drop_one")
         )
 
-        def leave(command: Command, **values: object) -> Callable[[int], None]:
-            def act(row: int) -> None:
-                transaction.execute(command, claim_id=claim.claim_id, row_version=row, **values)
-                transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
-
-            return act
+        def leave(command: Command, row: int, **values: object) -> None:
+            transaction.execute(command, claim_id=claim.claim_id, row_version=row, **values)
+            transaction.execute(drop, claim_id=claim.claim_id, row_version=row)
 
         while not claim.messages:
             if not dialect.take_in_place(transaction, tables, self._incoming.order, claim.claim_id, bounds, lease):
@@ -165,8 +162,8 @@ class NGinnClaimRows:
                 looked,
                 leaving,
                 functools.partial(self._finish, transaction, tables, claim, [row.id for row in looked]),
-                lambda row, problem: leave(fail, error=storable(problem, LONGEST_ERROR))(row),
-                leave(postpone, delay=POSTPONE_MILLISECONDS),
+                lambda row, problem: leave(fail, row, error=problem),
+                lambda row: leave(postpone, row, delay=POSTPONE_MILLISECONDS),
             )
             messages, size, first = self._store.sizes(transaction, tables, claim.claim_id)
             claim = replace(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from queue_pipeline.transport.errors import AddressError
 
@@ -14,20 +13,13 @@ LONGEST_ENDPOINT = 50
 _NAME = re.compile(r"[^\W\d][\w$]*")
 
 
-class Endpoint(NamedTuple):
-    """The parts of an endpoint."""
-
-    alias: str
-    table: str
-
-
 def is_endpoint(text: object) -> bool:
     """Whether an address is one of NGinn's; the reference compares the beginning letter by letter."""
     return isinstance(text, str) and text.startswith(PREFIX)
 
 
-def parse_endpoint(text: str) -> Endpoint:
-    """Read `sql://alias/Queue`; the reference puts table names into its statements as they are, so only plain ones."""
+def parse_endpoint(text: str) -> tuple[str, str]:
+    """The alias and the table of `sql://alias/Queue`; the reference does not quote table names, so only plain ones."""
     parts = text.removeprefix(PREFIX).split("/")
     if not is_endpoint(text) or len(parts) != 2 or not all(part.strip() for part in parts):
         raise AddressError(f"{text!r} is no endpoint of NGinn.MessageBus; write sql://alias/Queue")
@@ -41,4 +33,4 @@ def parse_endpoint(text: str) -> Endpoint:
             f"{text!r}: NGinn.MessageBus writes table names without quotes, so a queue's name is made of letters, "
             "digits and _; choose another name"
         )
-    return Endpoint(*parts)
+    return parts[0], parts[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
@@ -101,7 +101,7 @@ class Incoming:
                 if not is_refusal(error):
                     raise
                 values = {"error": storable(str(error), LONGEST_ERROR), "row_version": row}
-                self._database.run(functools.partial(_count, command=fail, values=values))
+                self._database.count(fail, **values)
                 refused.append(Refusal(str(row), type(error).__name__, str(error)))
         for line in few_of_each(refused):
             logger.error("queue %s: could not be sent on and failed: %s", queue, line)
@@ -143,7 +143,3 @@ class Incoming:
 
     def _statement(self, name: str, queue: QueueTable) -> Command:
         return self._database.dialect.statement(f"nginn/queue.{name}", queue=queue)
-
-
-def _count(transaction: Transaction, command: Command, values: Mapping[str, Any]) -> int:
-    return transaction.count(command, **values)

@@ -9,7 +9,6 @@ from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.returns import Retried
@@ -34,19 +33,14 @@ class NGinnDelayed:
         """Make messages ready whose time has come, or `once` one batch of them; returns how many."""
         command, total = self._statement("move_due", queue), 0
         while True:
-            moved = self._database.run(lambda own: own.count(command, limit=batch))
+            moved = self._database.count(command, limit=batch)
             total += moved
             if once or moved < batch:
                 return total
 
     def next_due_seconds(self, queue: QueueTable) -> float | None:
         """Seconds until the next message is due, negative when overdue; None without one."""
-
-        def look(transaction: Transaction) -> int | None:
-            milliseconds: int | None = transaction.rows(self._statement("count_delayed", queue), limit=1)[0][1]
-            return milliseconds
-
-        found = self._database.run(look, write=False)
+        found = self._database.rows(self._statement("count_delayed", queue), limit=1)[0][1]
         return None if found is None else float(found) / 1000
 
     def _statement(self, name: str, queue: QueueTable) -> Command:

@@ -9,7 +9,7 @@ from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.transport.errors import ConfigurationError, check_positive
 from queue_pipeline.transport.layouts.nginn.control import ControlMessages
 from queue_pipeline.transport.layouts.nginn.endpoint import NGINN
 from queue_pipeline.transport.layouts.nginn.incoming import Incoming
@@ -71,17 +71,16 @@ class NGinnQueues:
 
     def figures(self, queue: QueueTable, minutes: int = DEFAULT_MINUTES) -> NGinnFigures:
         """The statistics of a queue, counted by the index on subqueue and due time."""
-        if minutes < 1:
-            raise ConfigurationError(f"queue {queue}: a latency over {minutes} minutes; ask for at least one")
+        check_positive(queue, minutes, f"a latency over {minutes} minutes")
         command = self._statement("statistics", queue)
-        row = self._database.run(lambda own: own.rows(command, minutes=minutes), write=False)[0]
+        row = self._database.rows(command, minutes=minutes)[0]
         ready, scheduled, processed, failed = (int(value or 0) for value in row[:4])
         return NGinnFigures(ready, scheduled, processed, failed, None if row[4] is None else round(float(row[4]), 1))
 
     def failed(self, queue: QueueTable, after: int = BEFORE_ALL, limit: int = 100) -> list[NGinnFailed]:
         """Messages that failed for good, oldest first, after an id."""
         command = self._statement("failed_list", queue)
-        rows = self._database.run(lambda own: own.rows(command, after=after, limit=limit), write=False)
+        rows = self._database.rows(command, after=after, limit=limit)
         return [
             NGinnFailed(int(row_id), unique_id, label, int(attempts), error, float(milliseconds or 0) / 1000)
             for row_id, unique_id, label, attempts, error, milliseconds in rows
@@ -89,7 +88,9 @@ class NGinnQueues:
 
     def retry_failed(self, queue: QueueTable, *ids: int) -> int:
         """Make failed messages ready again, as new: those with the given ids, or all; returns how many."""
-        return self._each("failed_retry_one", queue, ids) if ids else self._all("failed_retry", queue)
+        if not ids:
+            return self._database.count(self._statement("failed_retry", queue))
+        return self._each("failed_retry_one", queue, ids)
 
     def discard_failed(self, queue: QueueTable, *ids: int) -> int:
         """Delete failed messages for good, by their ids; returns how many."""
@@ -98,10 +99,6 @@ class NGinnQueues:
     def _each(self, name: str, queue: QueueTable, ids: tuple[int, ...]) -> int:
         command = self._statement(name, queue)
         return self._database.run(lambda own: sum(own.count(command, row_version=one) for one in ids))
-
-    def _all(self, name: str, queue: QueueTable) -> int:
-        command = self._statement(name, queue)
-        return self._database.run(lambda own: own.count(command))
 
     def _statement(self, name: str, queue: QueueTable) -> Command:
         claimed = self._book.claim_tables(queue).claimed

@@ -55,9 +55,7 @@ class NGinnReceiver:
                 looked,
                 leaving,
                 lambda rows: None,
-                lambda row, problem: transaction.execute(
-                    refuse, error=storable(problem, LONGEST_ERROR), row_version=row
-                ),
+                lambda row, problem: transaction.execute(refuse, error=problem, row_version=row),
                 lambda row: transaction.execute(postpone, delay=POSTPONE_MILLISECONDS, row_version=row),
             )
             expired, forwarded = expired + len(found.expired), forwarded + len(found.foreign)
@@ -83,12 +81,9 @@ class NGinnReceiver:
 
     def mark(self, message: ReceivedMessage, error: str) -> FailedRow:
         """The retry of a message that failed, by the schedule."""
-        return FailedRow(message.row_version, error, self.retry_milliseconds(_retry_count(message)))
-
-    def retry_milliseconds(self, retry_count: int) -> int | None:
-        """How long the next retry waits; None when there is none."""
-        waits = self._book.nginn.retry_seconds
-        return round(waits[retry_count] * 1000) if retry_count < len(waits) else None
+        waits, retries = self._book.nginn.retry_seconds, int(message.headers.get(wire.NGINN_RETRY_COUNT, "0"))
+        milliseconds = round(waits[retries] * 1000) if retries < len(waits) else None
+        return FailedRow(message.row_version, error, milliseconds)
 
     def fail(self, transaction: Transaction, queue: QueueTable, marks: list[FailedRow]) -> int:
         """Mark messages as the reference does, except those that another reader processed; returns how many."""
@@ -118,7 +113,3 @@ def _text_of(error: Exception) -> str:
     except Exception as problem:
         # An exception that raises where it is looked at.
         return f"{type(error).__name__}: (its text cannot be made: {type(problem).__name__})"
-
-
-def _retry_count(message: ReceivedMessage) -> int:
-    return int(message.headers.get(wire.NGINN_RETRY_COUNT, "0"))

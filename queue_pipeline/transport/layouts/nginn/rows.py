@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.transport.failed.failed_message import first_type
 from queue_pipeline.transport.layouts.nginn.endpoint import LONGEST_ENDPOINT, is_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.text import (
@@ -108,7 +109,7 @@ def _before_expiry(headers: str) -> str:
 
 
 def _body(row: Row, headers: dict[str, str], table: QueueTable, settings: NGinnSettings) -> str:
-    kind = _first_type(headers)
+    kind = first_type(headers.get(wire.ENCLOSED_MESSAGE_TYPES))
     return typed_body(row.body, settings.dotnet_type(kind) if kind else None, _subject(headers, table))
 
 
@@ -147,10 +148,6 @@ def _fitting(identity: str, longest: int) -> str:
     """An id of another system: unchanged if the column holds it, else a GUID derived from it."""
     fits = len(identity) <= longest and identity.isascii()
     return identity if fits else uuid.uuid5(_NAMESPACE, identity).hex
-
-
-def _first_type(headers: dict[str, str]) -> str | None:
-    return (headers.get(wire.ENCLOSED_MESSAGE_TYPES) or "").partition(";")[0].strip() or None
 
 
 def _full_name(body: str) -> str:

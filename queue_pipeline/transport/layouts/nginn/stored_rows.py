@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from queue_pipeline.transport.addresses.queues import ClaimTables, QueueTable
-from queue_pipeline.transport.database.dialects.dialect import Dialect, Row
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL, Dialect, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.inspection.conditions import NGINN_COLUMNS, Page, with_conditions
-from queue_pipeline.transport.inspection.peek import Shown
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, claimed_row, message_headers, row_id, written
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.layouts.nginn.sorting import RowSummary, sort_rows
@@ -22,10 +21,8 @@ from queue_pipeline.transport.messages import headers as wire
 def browsed_row(
     queue: QueueTable, row: Any, settings: NGinnSettings, *, failed: bool, with_body: bool
 ) -> BrowsedMessage:
-    """The message of a row of section `browse`, or of `failed_browse`."""
-    if failed:
-        *row, error, milliseconds = row
-    *values, now = row
+    """The message of a row of section `browse`."""
+    *values, now, error, milliseconds = row
     if not with_body:
         values[-1] = without_half(values[-1])
     stored = StoredRow(*values)
@@ -37,7 +34,15 @@ def browsed_row(
     except ValueError as refusal:
         headers, problem = {}, str(refusal)
     identity = row_id(queue.canonical, stored)
-    return BrowsedMessage(identity, stored.id, {**headers, **failure}, body, bool(found.expired), problem)
+    return BrowsedMessage(
+        identity,
+        stored.id,
+        {**headers, **failure},
+        body,
+        bool(found.expired),
+        problem,
+        raw_headers=stored.headers or "",
+    )
 
 
 def _failure(queue: QueueTable, error: str | None, milliseconds: float | None) -> dict[str, str]:
@@ -94,28 +99,28 @@ class NGinnRows:
         found = (claimed_row(queue, row, self._settings) for row in beginnings)
         return [(*row[:3], None, *row[4:]) for row in found]
 
-    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> list[Shown]:
-        """The oldest messages, left where they are."""
-        command = self._dialect.statement("nginn/queue.show", queue=queue)
-        return [self._shown(queue, row) for row in transaction.rows(command, limit=limit)]
+    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> Sequence[BrowsedMessage]:
+        """In the order of their due times."""
+        return self._browse(transaction, queue, Page(BEFORE_ALL, limit), rank="retry_time, m.row_version")
 
     def browse(
         self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool
     ) -> Sequence[BrowsedMessage]:
         """A page of subqueue F, or of the messages that wait."""
-        name = f"nginn/queue.{'failed_browse' if failed else 'browse'}"
-        command = self._dialect.statement(name, queue=queue)
+        return self._browse(transaction, queue, page, failed=failed)
+
+    def _browse(
+        self,
+        transaction: Transaction,
+        queue: QueueTable,
+        page: Page,
+        *,
+        failed: bool = False,
+        rank: str = "row_version",
+    ) -> Sequence[BrowsedMessage]:
+        subqueue = "'F'" if failed else "'I'"
+        command = self._dialect.statement("nginn/queue.browse", queue=queue, subqueue=subqueue, rank=rank)
         command, values = with_conditions(command, page.conditions, NGINN_COLUMNS, self._dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
         rows = transaction.rows(command, **bounds, **values)
         return [browsed_row(queue, row, self._settings, failed=failed, with_body=page.with_body) for row in rows]
-
-    def _shown(self, queue: QueueTable, row: Any) -> Shown:
-        *values, now = row
-        stored = StoredRow(*values)
-        found = sort_rows([RowSummary(stored.id, "", stored.headers, stored.text, now)], queue, None)
-        headers = None if found.refused else message_headers(queue.canonical, stored, self._settings)
-        body = (stored.text or "").encode()
-        return Shown(
-            row_id(queue.canonical, stored), stored.id, bool(found.expired), headers, stored.headers or "", body
-        )

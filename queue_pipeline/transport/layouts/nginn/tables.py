@@ -31,7 +31,7 @@ class NGinnTables:
             return []
         here = self._book.resolve(QueueAddress("NGinn"))
         command = self._database.dialect.statement("nginn/queue.discover", queue=here)
-        rows = self._database.run(lambda own: own.rows(command, schema=here.schema or ""), write=False)
+        rows = self._database.rows(command, schema=here.schema or "")
         found: list[QueueTable] = []
         for (name,) in rows:
             # A table that no endpoint can name is no queue, whatever its shape.
@@ -78,7 +78,7 @@ class NGinnTables:
         name = "purge_due" if settings.retention_from == "due" else "purge_processed"
         command = self._database.dialect.statement(f"nginn/queue.{name}", queue=queue)
         seconds = round(settings.retention_seconds)
-        return self._database.run(lambda own: own.count(command, seconds=seconds, limit=batch))
+        return self._database.count(command, seconds=seconds, limit=batch)
 
     def audit(self, queue: QueueTable) -> list[Finding]:
         """What is missing: a queue has one table, and one index beside its key."""

@@ -27,16 +27,19 @@ class NServiceBusClaimRows:
         self._database = database
         self._store = store
         self._forwarder = forwarder
+        self.marked = store.marked
 
     def take(
         self, transaction: Transaction, tables: ClaimTables, owner: str, bounds: Bounds, lease: int, leaving: Leaving
     ) -> Claim | None:
         """Take from the head of the queue until there is something to work on or the queue is empty."""
-        dialect = self._database.dialect
-        columns = self._database.shapes.columns(transaction, tables.queue)
+        shapes, claimed = self._database.shapes, tables.claimed
+        take = shapes.statement(
+            transaction, "nservicebus/claim_messages.take", tables.queue, "deleted", claimed=claimed
+        )
         claim = Claim(str(uuid.uuid4()), tables.queue.canonical, owner, 1, 0, 0, 0)
         while not claim.messages:
-            taken = dialect.take_claim(transaction, tables, columns, claim.claim_id, bounds)
+            taken = self._database.dialect.take_claim(transaction, take, tables, claim.claim_id, bounds)
             if taken.taken == 0:
                 return None
             claim = replace(
@@ -73,17 +76,10 @@ class NServiceBusClaimRows:
 
     def give_back(self, transaction: Transaction, tables: ClaimTables, claim: Claim) -> int:
         """Move messages back into the queue; they keep their place, except on SQL Server."""
-        dialect = self._database.dialect
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, tables.queue))
-        command = dialect.statement(
-            f"{tables.queue.layout}/claim_messages.return", queue=tables.queue, claimed=tables.claimed, **names
-        )
+        shapes, claimed = self._database.shapes, tables.claimed
+        command = shapes.statement(transaction, "nservicebus/claim_messages.return", tables.queue, claimed=claimed)
         transaction.execute(command, claim_id=claim.claim_id)
         return transaction.count(self._store.statement(tables, "drop"), claim_id=claim.claim_id)
-
-    def marked(self, transaction: Transaction, tables: ClaimTables, claim: Claim, text: str) -> list[int]:
-        """Looked for in the database."""
-        return self._store.marked(transaction, tables, claim, text)
 
     def send_on(self, queue: QueueTable, row_versions: Sequence[int]) -> int:
         """Send on what a mover left here for another queue; a refused message goes to the error queue."""

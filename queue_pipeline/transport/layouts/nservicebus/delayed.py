@@ -12,7 +12,7 @@ from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.errors import QueueNotFoundError
-from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder
+from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, parts
 from queue_pipeline.transport.layouts.refused_rows import Leaving, past_refusals
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import ReceivedMessage, from_row
@@ -47,10 +47,9 @@ class DelayedMover:
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         command = self._statement("count_delayed", queue, delayed)
 
-        def look(transaction: Transaction) -> int | None:
+        def look(transaction: Transaction) -> Any:
             self._require(transaction, queue, delayed)
-            milliseconds: int | None = transaction.rows(command, limit=1)[0][1]
-            return milliseconds
+            return transaction.rows(command, limit=1)[0][1]
 
         milliseconds = self._database.run(look, write=False)
         return None if milliseconds is None else milliseconds / 1000
@@ -59,14 +58,16 @@ class DelayedMover:
         """Move one batch; returns how many messages were found due, and how many of them were moved."""
         delayed = self._book.sibling(queue, DELAYED_SUFFIX)
         self._require(transaction, queue, delayed)
-        columns = self._database.shapes.columns(transaction, queue)
+        move = self._database.shapes.statement(transaction, "nservicebus/queue.move_due", queue, delayed=delayed)
         own = f'{wire.quote(wire.FORWARD_DESTINATION)}:"{wire.escape(queue.canonical)}"'
         found = transaction.rows(self._statement("find_due", queue, delayed), text=own, limit=batch)
         leaving += [key for key, text in found if text is not None and self._leads_elsewhere(queue, text)]
         sent = self._forwarder.forward_all(transaction, queue, self._take(queue, transaction, leaving))
         # No more than were found, else one that became due just now would go unseen into the wrong queue.
         left = len(found) - len(leaving)
-        moved = self._database.dialect.move_due(transaction, queue, delayed, columns, left) if left else 0
+        moved = transaction.count(move, limit=left) if left else 0
+        if moved and self._database.dialect.has("nservicebus/queue.move_due_delete"):
+            transaction.execute(self._statement("move_due_delete", queue, delayed), limit=moved)
         return len(found), sent + moved
 
     def _leads_elsewhere(self, queue: QueueTable, header_text: str) -> bool:
@@ -79,8 +80,7 @@ class DelayedMover:
     def _take(self, queue: QueueTable, transaction: Transaction, keys: Sequence[Any]) -> list[ReceivedMessage]:
         take = self._statement("take_delayed", queue, self._book.sibling(queue, DELAYED_SUFFIX))
         taken: dict[Any, Any] = {}
-        for first in range(0, len(keys), KEYS_PER_STATEMENT):
-            part = keys[first : first + KEYS_PER_STATEMENT]
+        for part in parts(keys, KEYS_PER_STATEMENT):
             rows = transaction.rows(take.repeated(len(part)), **numbered_values("key", part))
             taken |= {row[0]: row for row in rows}
         return [from_row(row[1], 0, row[2], row[3]) for row in (taken[key] for key in keys if key in taken)]

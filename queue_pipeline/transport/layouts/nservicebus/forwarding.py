@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from queue_pipeline.transport.addresses.queues import AddressBook, ClaimTables, QueueTable
@@ -17,14 +16,14 @@ from queue_pipeline.transport.errors import (
     QueueNotFoundError,
     QueuePipelineError,
 )
+from queue_pipeline.transport.failed.error_message import Failure, failure_headers
 from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.layouts.refused_rows import is_refusal
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, ReceivedMessage, from_row
 from queue_pipeline.transport.send import Sender, shipment_of
-from queue_pipeline.transport.texts import Refusal, few_of_each, storable
+from queue_pipeline.transport.texts import Refusal, few_of_each
 
-LONGEST_EXCEPTION_MESSAGE = 16_384
 ROWS_PER_STATEMENT = 500
 """Few enough that a statement stays under 4,000 characters on SQL Server."""
 
@@ -112,8 +111,7 @@ class Forwarder:
         """Put a row into the error queue byte for byte: what cannot be read must not be changed."""
         dialect = self._database.dialect
         queue = self._book.resolve(self._error_queue)
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
-        command = dialect.statement(f"{queue.layout}/queue.dead_letter", queue=queue, **names)
+        command = self._database.shapes.statement(transaction, "nservicebus/queue.dead_letter", queue)
         values = {"id": row_id, "headers": dialect.as_read(header_text or ""), "body": bytes(body or b"")}
         transaction.execute(command, body_is_null=1 if body is None else 0, **values)
 
@@ -121,10 +119,8 @@ class Forwarder:
         self, transaction: Transaction, tables: ClaimTables, claim: Claim, row_version: int
     ) -> None:
         """Have the database copy a claimed row into the error queue: it need not be readable here, however large."""
-        dialect, queue = self._database.dialect, self._book.resolve(self._error_queue)
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue))
-        name = f"{tables.queue.layout}/claim_messages.dead_letter"
-        command = dialect.statement(name, queue=queue, claimed=tables.claimed, **names)
+        shapes, queue = self._database.shapes, self._book.resolve(self._error_queue)
+        command = shapes.statement(transaction, "nservicebus/claim_messages.dead_letter", queue, claimed=tables.claimed)
         transaction.execute(command, claim_id=claim.claim_id, row_version=row_version)
 
     def _find(self, transaction: Transaction, destination: str) -> QueueTable | QueuePipelineError:
@@ -152,15 +148,8 @@ class Forwarder:
         self, transaction: Transaction, destination: str, message: ReceivedMessage, error: QueuePipelineError
     ) -> None:
         kind = f"{type(error).__module__}.{type(error).__name__}"
-        text = storable(str(error), LONGEST_EXCEPTION_MESSAGE)
-        failure = {
-            wire.FAILED_QUEUE: destination,
-            wire.EXCEPTION_TYPE: kind,
-            wire.EXCEPTION_MESSAGE: text,
-            wire.EXCEPTION_STACK_TRACE: trace_at(kind, text, [frame_of(Forwarder.forward_all)]),
-            wire.TIME_OF_FAILURE: wire.format_timestamp(datetime.now(UTC)),
-        }
-        copy = OutgoingMessage(message.body, {**message.headers, **failure})
+        failure = Failure(kind, str(error), trace_at(kind, str(error), [frame_of(Forwarder.forward_all)]))
+        copy = OutgoingMessage(message.body, {**message.headers, **failure_headers(failure, destination)})
         self._sender.dispatch([Operation(self._error_queue, copy)], transaction)
 
 
@@ -168,8 +157,7 @@ def take_rows(
     database: Database, transaction: Transaction, queue: QueueTable, row_versions: Sequence[int]
 ) -> list[Any]:
     """Take rows out of a queue by their row versions, in order, except for those that another process holds."""
-    names = database.dialect.optional_columns(database.shapes.columns(transaction, queue), "deleted")
-    take = database.dialect.statement(f"{queue.layout}/failed.take", queue=queue, **names)
+    take = database.shapes.statement(transaction, "nservicebus/failed.take", queue, "deleted")
     taken = [
         row
         for part in parts(row_versions)
@@ -178,7 +166,7 @@ def take_rows(
     return sorted(taken, key=lambda row: row[1])
 
 
-def parts(row_versions: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Row versions, as many as one statement takes."""
-    for first in range(0, len(row_versions), ROWS_PER_STATEMENT):
-        yield row_versions[first : first + ROWS_PER_STATEMENT]
+def parts(keys: Sequence[Any], most: int = ROWS_PER_STATEMENT) -> Iterator[Sequence[Any]]:
+    """The keys of rows, as many as one statement takes."""
+    for first in range(0, len(keys), most):
+        yield keys[first : first + most]

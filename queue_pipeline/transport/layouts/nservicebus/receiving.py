@@ -28,9 +28,7 @@ class NServiceBusReceiver:
 
     def take(self, transaction: Transaction, queue: QueueTable, max_messages: int, leaving: Leaving) -> Intake:
         """The oldest rows: unreadable ones go to the error queue, those for another queue there."""
-        dialect = self._database.dialect
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "deleted")
-        command = dialect.statement(f"{queue.layout}/queue.receive", queue=queue, **names)
+        command = self._database.shapes.statement(transaction, "nservicebus/queue.receive", queue, "deleted")
         messages: list[ReceivedMessage] = []
         expired = forwarded = poisoned = 0
         while not messages and (rows := transaction.rows(command, limit=max_messages)):

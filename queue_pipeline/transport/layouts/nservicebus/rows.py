@@ -8,11 +8,10 @@ from typing import Any
 
 from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX, AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialects.dialect import Row
+from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL, Row
 from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.inspection.conditions import NSERVICEBUS_COLUMNS, Page, with_conditions
-from queue_pipeline.transport.inspection.peek import Shown
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import from_row
 
@@ -51,40 +50,29 @@ class NServiceBusRows:
         command = self._database.dialect.statement(name, queue=tables.queue, claimed=tables.claimed)
         return transaction.read(command, **values)
 
-    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> list[Shown]:
+    def show(self, transaction: Transaction, queue: QueueTable, limit: int) -> Sequence[BrowsedMessage]:
         """The oldest messages, left where they are."""
-        dialect = self._database.dialect
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
-        command = dialect.statement(f"{queue.layout}/queue.show", queue=queue, **names)
-        return [_shown(row) for row in transaction.rows(command, limit=limit)]
+        return self.browse(transaction, queue, Page(BEFORE_ALL, limit), failed=False)
 
     def browse(
         self, transaction: Transaction, queue: QueueTable, page: Page, *, failed: bool
     ) -> Sequence[BrowsedMessage]:
         """A page of a queue, which may be an error queue."""
-        dialect = self._database.dialect
-        names = dialect.optional_columns(self._database.shapes.columns(transaction, queue), "q")
-        command = dialect.statement(f"{queue.layout}/queue.browse", queue=queue, **names)
-        command, values = with_conditions(command, page.conditions, NSERVICEBUS_COLUMNS, dialect)
+        command = self._database.shapes.statement(transaction, "nservicebus/queue.browse", queue, "q")
+        command, values = with_conditions(command, page.conditions, NSERVICEBUS_COLUMNS, self._database.dialect)
         bounds = {"after": page.after, "limit": page.limit, "with_body": int(page.with_body)}
-        return [_browsed(row) for row in transaction.rows(command, **bounds, **values)]
+        return [browsed_row(row) for row in transaction.rows(command, **bounds, **values)]
 
 
-def _shown(row: Sequence[Any]) -> Shown:
-    row_id, row_version, expired, header_text, body, *version_1 = row
-    try:
-        headers = from_row(row_id, row_version, header_text, body, *version_1).headers
-    except ValueError:
-        headers = None
-    return Shown(str(row_id).lower(), int(row_version), bool(expired), headers, header_text, bytes(body or b""))
-
-
-def _browsed(row: Sequence[Any]) -> BrowsedMessage:
-    row_id, row_version, expired, header_text, body, *version_1, expires = row
-    content = bytes(body or b"")
+def browsed_row(row: Sequence[Any]) -> BrowsedMessage:
+    """The message of a row of section `browse`."""
+    row_id, row_version, expired, header_text, body, *version_1, expires, size = row
     expiry = None if expires is None else BEGINNING + timedelta(milliseconds=int(expires))
     try:
-        found = from_row(row_id, row_version, header_text, content, *version_1)
+        headers, problem = from_row(row_id, row_version, header_text, None, *version_1).headers, None
     except ValueError as error:
-        return BrowsedMessage(str(row_id).lower(), int(row_version), {}, content, bool(expired), str(error), expiry)
-    return BrowsedMessage(found.id, found.row_version, found.headers, found.body, bool(expired), expires=expiry)
+        headers, problem = {}, str(error)
+    identity, content = str(row_id).lower(), bytes(body or b"")
+    return BrowsedMessage(
+        identity, int(row_version), headers, content, bool(expired), problem, expiry, header_text, int(size)
+    )

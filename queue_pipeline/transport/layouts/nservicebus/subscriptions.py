@@ -14,15 +14,13 @@ from queue_pipeline.transport.addresses.queues import NSERVICEBUS, AddressBook, 
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
-from queue_pipeline.transport.database.transaction import Transaction
+from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
 from queue_pipeline.transport.errors import (
     AddressError,
     ConfigurationError,
-    DuplicateKeyError,
     QueueNotFoundError,
     SubscriberError,
     TableNotFoundError,
-    TransientDatabaseError,
 )
 from queue_pipeline.transport.messages.event import check_width, full_name
 
@@ -72,15 +70,10 @@ class KnownSubscribers:
 class Subscriptions:
     """Subscribe, unsubscribe, list and find subscribers; each on a connection of its own, committed at once."""
 
-    def __init__(
-        self,
-        database: Database,
-        book: AddressBook,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, database: Database, book: AddressBook) -> None:
         self._database = database
         self._book = book
-        self._cache = KnownSubscribers(clock)
+        self._cache = KnownSubscribers()
 
     @property
     def table(self) -> QueueTable:
@@ -105,12 +98,9 @@ class Subscriptions:
         name = full_name(topic)
         command = self._statement("add")
 
+        @repeated_if_added()
         def write(transaction: Transaction) -> int:
-            try:
-                return transaction.count(command, address=address, endpoint=endpoint, topic=name)
-            except DuplicateKeyError as error:
-                # Another process subscribed between our look and our insert: done again, the row is there.
-                raise TransientDatabaseError(str(error)) from error
+            return transaction.count(command, address=address, endpoint=endpoint, topic=name)
 
         try:
             with self._table_named():
@@ -125,7 +115,7 @@ class Subscriptions:
         command = self._statement("remove")
         try:
             with self._table_named():
-                return self._database.run(lambda own: own.count(command, endpoint=endpoint, topic=name)) > 0
+                return self._database.count(command, endpoint=endpoint, topic=name) > 0
         finally:
             self._cache.forget([name])
 
@@ -133,7 +123,7 @@ class Subscriptions:
         """All subscriptions, or those of one topic."""
         command = self._statement("list")
         with self._table_named():
-            rows = self._database.run(lambda own: own.rows(command), write=False)
+            rows = self._database.rows(command)
         wanted = None if topic is None else full_name(topic)
         return [Subscription(*map(str, row)) for row in rows if wanted is None or row[1] == wanted]
 
@@ -144,13 +134,13 @@ class Subscriptions:
 
     @contextlib.contextmanager
     def named(self, topics: Iterable[str], subscribers: Iterable[str]) -> Iterator[None]:
-        """Tell whose subscription it is when a subscriber's queue turns out to be missing, and how to end it."""
+        """Raise a SubscriberError if a subscriber's queue is missing: it says whose it is, and how to end that."""
         try:
             yield
         except QueueNotFoundError as error:
             if error.queue not in set(subscribers):
                 raise
-            # It may have unsubscribed before its queue was removed: the next try should know.
+            # It may have unsubscribed before its queue was removed: the next try asks the database.
             wanted = set(topics)
             self._cache.forget(wanted)
             theirs = [one for one in self._wanting(wanted) if self._is_at(one, error.queue)]
@@ -159,7 +149,7 @@ class Subscriptions:
     def _load(self, topics: Sequence[str]) -> tuple[str, ...]:
         command, values = self._statement("subscribers").repeated(len(topics)), numbered_values("topic", topics)
         with self._table_named():
-            rows = self._database.run(lambda own: own.rows(command, **values), write=False)
+            rows = self._database.rows(command, **values)
         return tuple(dict.fromkeys(self._address(str(row[0]), topics) for row in rows))
 
     def _address(self, stored: str, topics: Sequence[str]) -> str:

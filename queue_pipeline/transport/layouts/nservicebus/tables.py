@@ -29,7 +29,7 @@ class NServiceBusTables:
         """Every table in the default schema that has the shape of a queue."""
         here = self._book.own(CLAIMS_TABLE)
         command = self._database.dialect.statement(f"{NSERVICEBUS}/queue.discover", queue=here)
-        rows = self._database.run(lambda own: own.rows(command, schema=here.schema or ""), write=False)
+        rows = self._database.rows(command, schema=here.schema or "")
         found: list[QueueTable] = []
         for (name,) in rows:
             # A table that no address can name is no queue, whatever its shape.
@@ -45,7 +45,7 @@ class NServiceBusTables:
         """The last row version that the queue's table gave to a row."""
         command = self._database.dialect.statement(f"{queue.layout}/queue.issued", queue=queue)
         try:
-            found = self._database.run(lambda own: own.rows(command), write=False)
+            found = self._database.rows(command)
         except (QueueNotFoundError, TableNotFoundError):
             # A SQLite database in which no table counts.
             return None
@@ -54,7 +54,7 @@ class NServiceBusTables:
     def purge(self, queue: QueueTable, batch: int) -> int:
         """Delete a batch of expired messages, passing over rows that a receiver holds; returns how many."""
         command = self._database.dialect.statement(f"{queue.layout}/queue.purge", queue=queue)
-        return self._database.run(lambda own: own.count(command, limit=batch))
+        return self._database.count(command, limit=batch)
 
     def _read(self, transaction: Transaction, queue: QueueTable, most: int) -> QueueStatus:
         dialect = self._database.dialect

@@ -231,7 +231,7 @@ def test_every_outcome_of_a_batch_ends_where_it_belongs(backend, transport, spar
     assert large[wire.FAILED_QUEUE] == transport.resolve("orders").canonical
     assert large[wire.PROCESSING_ENDPOINT] == "orders"
     assert large[wire.ENCLOSED_MESSAGE_TYPES] == "Shop.OrderPlaced"
-    (poison,) = [one for one in failed if one.headers is None]
+    (poison,) = [one for one in failed if one.problem is not None]
     assert (poison.raw_headers, poison.body) == ("no headers", b"poison")
     audited = transport.show("audit", 100)
     assert sorted(json.loads(one.body)["n"] for one in audited) == [0, 1, 2]

@@ -257,13 +257,13 @@ def results(transport, queue):
 
 def dead_letters(transport, backend):
     rows = zip(transport.show("error", 10_000), stored(transport, backend, "error"), strict=True)
-    return sorted((row for shown, row in rows if shown.headers is None), key=str)
+    return sorted((row for shown, row in rows if shown.problem is not None), key=str)
 
 
 def failures(transport):
     shown_rows = []
     for shown in transport.show("error", 10_000):
-        if shown.headers is not None:
+        if shown.problem is None:
             kept = {name: value for name, value in shown.headers.items() if "Time" not in name}
             shown_rows.append((str(sorted(kept.items())), shown.body))
     return sorted(shown_rows)

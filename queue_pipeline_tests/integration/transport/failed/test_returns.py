@@ -47,8 +47,8 @@ def test_a_queue_of_a_hostile_name_gets_its_messages(transport, failed, backend)
 @pytest.mark.parametrize(
     ("headers", "told"),
     [
-        ({}, "does not tell in which queue it failed"),
-        ({wire.FAILED_QUEUE: ""}, "does not tell in which queue it failed"),
+        ({}, "no header says in which queue it failed"),
+        ({wire.FAILED_QUEUE: ""}, "no header says in which queue it failed"),
         ({wire.FAILED_QUEUE: "   "}, "a queue address is empty"),
         ({wire.FAILED_QUEUE: "a\nb"}, "control character"),
         ({wire.FAILED_QUEUE: "error"}, "failed in the error queue itself"),
@@ -91,7 +91,7 @@ def test_a_row_whose_headers_cannot_be_read_is_listed_and_stays_unless_a_destina
     listed = failed.list("error")
     assert [each.problem is None for each in listed] == [False, True]
     assert (listed[0].id, listed[0].raw_headers, listed[0].body_size) == (row_id, "no JSON: Zoë ☃", 4)
-    assert failed.find("error", row_id)[1] == b"\x00raw"
+    assert failed.find("error", row_id).body == b"\x00raw"
     result = failed.retry("error", ALL)
     assert (result.returned, result.skipped) == (1, 1)
     assert "its headers cannot be read (" in result.named[0].reason

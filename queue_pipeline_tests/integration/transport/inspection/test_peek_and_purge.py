@@ -72,10 +72,8 @@ def test_a_purge_passes_over_what_is_being_received(transport, needs_row_locks):
     transport.send("orders", [new_message("x", time_to_be_received=timedelta(milliseconds=1)) for _ in range(2)])
     eventually(lambda: transport.status("orders")[0].expired == 2)
     with transport.database.transaction() as receiving:
-        dialect = transport.database.dialect
-        columns = transport.database.shapes.columns(receiving, transport.resolve("orders"))
-        names = dialect.optional_columns(columns, "deleted")
-        command = dialect.statement("nservicebus/queue.receive", queue=transport.resolve("orders"), **names)
+        orders = transport.resolve("orders")
+        command = transport.database.shapes.statement(receiving, "nservicebus/queue.receive", orders, "deleted")
         assert len(receiving.rows(command, limit=1)) == 1
         assert transport.purge("orders") == 1
 

@@ -18,7 +18,7 @@ ROLE_PASSWORD = "only-for-this-test"
 def script_of(dialect, *names, **options):
     chosen = DIALECTS[dialect]
     book = AddressBook(chosen)
-    return script(chosen, steps(chosen, book, [book.resolve(name) for name in names], [], InstallOptions(**options)))
+    return script(chosen, steps(book, [book.resolve(name) for name in names], [], InstallOptions(**options)))
 
 
 def test_installing_again_changes_nothing(transport):
@@ -53,7 +53,7 @@ def test_a_script_run_by_somebody_else_makes_working_queues(backend):
     """What `script` prints is what `install` runs."""
     transport = backend.transport()
     queues = [transport.resolve(name) for name in ("orders", "billing")]
-    made = steps(transport.database.dialect, transport.book, queues, [transport.resolve("error")], InstallOptions())
+    made = steps(transport.book, queues, [transport.resolve("error")], InstallOptions())
     text = script(transport.database.dialect, made)
     with transport.transaction() as connection:
         for statement in transport.database.dialect.split_script(strip_comments(text)):

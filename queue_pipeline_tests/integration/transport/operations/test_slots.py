@@ -71,6 +71,13 @@ def test_every_queue_has_places_of_its_own(take, transport, orders):
     assert [one.queue for one in transport.slots.list(returns)] == [returns.canonical]
 
 
+def test_a_reason_that_holds_what_databases_refuse_is_noted_without_it(take, transport, orders):
+    take("a")
+    transport.slots.end(orders, "a", "not\0 \ud800here")
+    (holder,) = transport.slots.list(orders)
+    assert holder.ending in ("not \ufffdhere", "not ?here")
+
+
 def test_slots_above_a_limit_that_was_lowered_count_until_they_are_free(take, transport, orders, backend):
     assert (take("first", 2, most=4), take("old", 2, most=4)) == (2, 2)
     transport.slots.release(orders, "first")

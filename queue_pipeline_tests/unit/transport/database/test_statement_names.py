@@ -26,6 +26,7 @@ from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.operations.install import InstallOptions, script, steps
 from queue_pipeline_tests.support.databases.sql_sections import (
+    BROWSED,
     CATALOG,
     NAME_BRACES,
     SCHEMA,
@@ -119,7 +120,6 @@ def test_sqlite_itself_accepts_every_statement():
     book = AddressBook(dialect, nginn=NGinnSettings(sequences=True))
     nginn = replace(book.resolve(QueueAddress(f"{TABLE} of NGinn")), layout="nginn")
     made = steps(
-        dialect,
         book,
         [book.resolve(QueueAddress(TABLE)), nginn],
         [book.resolve("error")],
@@ -144,6 +144,7 @@ def test_sqlite_itself_accepts_every_statement():
         "slots": book.own("QueueSlots"),
         "sequences": book.own("NGMB_SequenceInfo"),
         "order": ", ".join(map(dialect.quote, ("retry_time", "id"))),
+        **BROWSED,
         "subscriptions": book.subscriptions,
         "table": own_table,
     } | {index: dialect.quote(f"{index} {TABLE}") for index in NAME_BRACES}
@@ -187,8 +188,8 @@ def test_a_line_end_in_a_name_does_not_cut_a_script_in_two(dialect: Dialect, nam
     book, table = resolved_or_refused(dialect, name)
     if table is None:
         return
-    for step in steps(dialect, book, [table], [], InstallOptions()):
-        plain = steps(dialect, book, [book.resolve("plain")], [], InstallOptions())
+    for step in steps(book, [table], [], InstallOptions()):
+        plain = steps(book, [book.resolve("plain")], [], InstallOptions())
         assert [len(dialect.split_script(command.text)) for command in step.commands] in [
             [len(dialect.split_script(command.text)) for command in other.commands] for other in plain
         ]
@@ -201,7 +202,7 @@ def test_a_line_end_in_a_name_does_not_end_a_comment_of_the_printed_script(diale
     book, table = resolved_or_refused(dialect, name)
     if table is None:
         return
-    text = script(dialect, steps(dialect, book, [table], [], InstallOptions()))
+    text = script(dialect, steps(book, [table], [], InstallOptions()))
     quoted = {"sqlserver": r"N'(?:[^']|'')*'|\[(?:[^\]]|\]\])*\]"}.get(
         dialect.name, r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
     )

@@ -10,9 +10,10 @@ from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.errors import ConfigurationError
-from queue_pipeline.transport.failed.failed_message import Selection, bare_name, first_type, full_name, read_failed
+from queue_pipeline.transport.failed.failed_message import Selection, bare_name, first_type, full_name
 from queue_pipeline.transport.failed.returns import without_failure
 from queue_pipeline.transport.layouts.nservicebus.forwarding import ROWS_PER_STATEMENT, parts
+from queue_pipeline.transport.layouts.nservicebus.rows import browsed_row
 from queue_pipeline.transport.messages import headers as wire
 
 ROW = "0190A0B0-0000-7000-8000-00000000000A"
@@ -61,7 +62,8 @@ LOST = {
 
 
 def failed(headers=None, text=None):
-    return read_failed(ROW, 7, wire.encode(headers or {}) if text is None else text, 3)
+    header_text = wire.encode(headers or {}) if text is None else text
+    return browsed_row((ROW, 7, 0, header_text, None, None, None, None, 3))
 
 
 def meant(message, failed_in=lambda address: address == "orders", **chosen):
@@ -88,10 +90,10 @@ def test_a_row_tells_why_where_and_when_it_failed():
         == "Sales.OrderPlaced, Sales.Messages, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null"
     )
     assert (message.failed_queue, message.exception_type) == ("orders", "System.InvalidOperationException")
-    assert (message.exception_message, message.processing_endpoint) == ("no such order", "Orders")
+    assert message.exception_message == "no such order"
     assert message.time_of_failure == datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     assert message.headers == {**KEPT, **LOST}
-    assert (message.problem, message.raw_headers) == (None, None)
+    assert (message.problem, message.raw_headers) == (None, wire.encode({**KEPT, **LOST}))
 
 
 @pytest.mark.parametrize("text", ["{", "null", "[]", '"x"', '{"a": 1}', "not JSON", "[" * 100_000])

@@ -16,11 +16,11 @@ from queue_pipeline.transport.inspection.conditions import (
     Kind,
     with_conditions,
 )
+from queue_pipeline_tests.support.databases.sql_sections import BROWSED
 
 READERS = {"sqlserver": "tsql", "postgresql": "postgres", "sqlite": "sqlite"}
 LAYOUTS = {"nservicebus": NSERVICEBUS_COLUMNS, "nginn": NGINN_COLUMNS}
 VALUES = {Kind.NUMBER: 1, Kind.FLAG: 1, Kind.MOMENT: 1_000, Kind.GUID: "ab", Kind.TEXT: "x'; DROP TABLE error; --"}
-SECTIONS = [("nservicebus", "browse"), ("nginn", "browse"), ("nginn", "failed_browse")]
 
 
 def every_condition(columns):
@@ -35,29 +35,29 @@ def every_condition(columns):
             yield Condition(name, "LIKE", ("ab%",))
 
 
-def browse(name, layout, section, conditions, table="orders"):
+def browse(name, layout, conditions, table="orders"):
     """The statement of a dialect with conditions, and their values."""
     dialect = DIALECTS[name]
     columns = dialect.optional_columns(frozenset({"correlationid", "replytoaddress"}), "q")
     queue = AddressBook(dialect).resolve(table)
-    command = dialect.statement(f"{layout}/queue.{section}", queue=queue, **columns)
+    command = dialect.statement(f"{layout}/queue.browse", queue=queue, **columns, **BROWSED)
     return with_conditions(command, conditions, LAYOUTS[layout], dialect)
 
 
 def added(name, *conditions):
     """What conditions add to the statement for a queue of NServiceBus."""
-    plain, _ = browse(name, "nservicebus", "browse", [])
-    command, values = browse(name, "nservicebus", "browse", conditions)
+    plain, _ = browse(name, "nservicebus", [])
+    command, values = browse(name, "nservicebus", conditions)
     head, end, tail = plain.text.rpartition("\nORDER BY")
     assert command.text.startswith(head) and command.text.endswith(end + tail)
     return command.text[len(head) : -len(end + tail)].strip(), dict(values)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize(("layout", "section"), SECTIONS)
-def test_a_statement_with_every_condition_is_read_by_a_parser_and_uses_columns_that_it_has(name, layout, section):
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_statement_with_every_condition_is_read_by_a_parser_and_uses_columns_that_it_has(name, layout):
     conditions = list(every_condition(LAYOUTS[layout]))
-    command, values = browse(name, layout, section, conditions, "o'r]d\"ers")
+    command, values = browse(name, layout, conditions, "o'r]d\"ers")
     assert value_names(command.text) == {"after", "limit", "with_body", *values}
     assert "DROP TABLE" not in command.text
     *_, tree = sqlglot.parse(command.script, READERS[name])

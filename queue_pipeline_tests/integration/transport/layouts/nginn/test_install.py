@@ -43,7 +43,7 @@ def columns(bus, table):
 def script_of(dialect, *queues, nginn=None, **options):
     book = AddressBook(DIALECTS[dialect], nginn=nginn or settings())
     resolved = [book.resolve(queue) for queue in queues]
-    return script(DIALECTS[dialect], steps(DIALECTS[dialect], book, resolved, [], InstallOptions(**options)))
+    return script(DIALECTS[dialect], steps(book, resolved, [], InstallOptions(**options)))
 
 
 def test_a_queue_has_the_columns_of_the_reference_in_its_order(bus):

@@ -36,8 +36,8 @@ def test_what_cannot_be_read_and_what_expired_is_shown_as_such(bus):
     bus.insert(body_of(1), retry_time=-2, msg_headers="a=b=c")
     bus.insert(body_of(1), retry_time=-1, msg_headers="_NG-TTL=2001-01-01 00:00:00")
     no_body, bad_headers, expired = bus.transport.show(ORDERS)
-    assert (no_body.headers, no_body.body) == (None, b"")
-    assert (bad_headers.headers, bad_headers.raw_headers) == (None, "a=b=c")
+    assert (no_body.headers, no_body.body, no_body.problem) == ({}, b"", "msg_text is NULL")
+    assert (bad_headers.headers, bad_headers.raw_headers) == ({}, "a=b=c")
     assert (expired.expired, expired.headers[wire.NGINN_TIME_TO_LIVE]) == (True, "2001-01-01 00:00:00")
 
 

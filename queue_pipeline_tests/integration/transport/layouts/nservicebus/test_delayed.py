@@ -247,11 +247,11 @@ def test_movers_do_not_wait_for_each_other(transport, backend, needs_row_locks):
     sender = backend.transport(endpoint="orders")
     sender.send("orders", [new_message(str(n), delay=timedelta(seconds=-2)) for n in range(4)])
     sender.send("billing", [new_message(str(n), delay=timedelta(seconds=-1)) for n in range(2)])
-    orders, dialect = transport.resolve("orders"), transport.database.dialect
+    orders = transport.resolve("orders")
     delayed = transport.book.sibling(orders, "Delayed")
     with transport.database.transaction() as slow:
-        columns = transport.database.shapes.columns(slow, orders)
-        assert dialect.move_due(slow, orders, delayed, columns, 2) == 2
+        command = transport.database.shapes.statement(slow, "nservicebus/queue.move_due", orders, delayed=delayed)
+        assert slow.count(command, limit=2) == 2
         assert move(transport) == 4
     assert (transport.peek("orders"), transport.peek("billing")) == (4, 2)
 

@@ -14,7 +14,7 @@ from queue_pipeline.transport.errors import (
     SubscriberError,
     TableNotFoundError,
 )
-from queue_pipeline.transport.layouts.nservicebus.subscriptions import Subscription, Subscriptions
+from queue_pipeline.transport.layouts.nservicebus.subscriptions import KnownSubscribers, Subscription, Subscriptions
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.command_line import CommandLine
 
@@ -216,7 +216,8 @@ def test_an_event_cannot_be_delayed(transport):
 
 def test_who_subscribed_is_known_for_a_while_and_at_once_where_it_was_changed(transport, backend):
     now = [0.0]
-    remembering = Subscriptions(transport.database, transport.book, clock=lambda: now[0])
+    remembering = Subscriptions(transport.database, transport.book)
+    remembering._cache = KnownSubscribers(clock=lambda: now[0])
     topics = ("Shop.A", "System.Object")
     assert remembering.subscribers(topics) == ()
     backend.transport().subscriptions.subscribe("billing", "Shop.A")

@@ -3,7 +3,7 @@ import pytest
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.errors import AddressError
-from queue_pipeline.transport.layouts.nginn.endpoint import Endpoint, is_endpoint, parse_endpoint
+from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint, parse_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 
 
@@ -15,9 +15,9 @@ def book(request):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("sql://db/Orders", Endpoint("db", "Orders")),
-        ("sql://my alias.1/_Orders$2", Endpoint("my alias.1", "_Orders$2")),
-        (f"sql://db/{'a' * 41}", Endpoint("db", "a" * 41)),
+        ("sql://db/Orders", ("db", "Orders")),
+        ("sql://my alias.1/_Orders$2", ("my alias.1", "_Orders$2")),
+        (f"sql://db/{'a' * 41}", ("db", "a" * 41)),
     ],
 )
 def test_an_endpoint_is_an_alias_and_a_table(text, expected):
