@@ -13,7 +13,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from queue_pipeline.client.client import QueueClient
+    from queue_pipeline.client.settings import CallbackSettings
     from queue_pipeline.components.queue_pipelines import QueuePipelines
+    from queue_pipeline.errors import QueuePipelineError
     from queue_pipeline.orchestration.definitions import find_pipelines, queue_definitions
     from queue_pipeline.orchestration.resources import QueueTransportResource, SparkResource
     from queue_pipeline.processing.body.parse import body_parser
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
     from queue_pipeline.processing.source.source import claim_option, messages_of, register_sql_queue
     from queue_pipeline.transport.claims.claim import RowsRead
     from queue_pipeline.transport.claims.completion import Completion
-    from queue_pipeline.transport.errors import QueuePipelineError
     from queue_pipeline.transport.failed.failed_message import Selection
+    from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
     from queue_pipeline.transport.messages.event import Event
     from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, TransactionMode, new_message
     from queue_pipeline.transport.transport import QueueTransport
@@ -66,7 +68,9 @@ __all__ = [
     "SparkResource",
     # Other programs
     "QueueTransport",
+    "NGinnSettings",
     "QueueClient",
+    "CallbackSettings",
     "OutgoingMessage",
     "new_message",
     "Operation",
@@ -82,6 +86,7 @@ __all__ = [
 
 _MODULES = {
     "client.client": ("QueueClient",),
+    "client.settings": ("CallbackSettings",),
     "components.queue_pipelines": ("QueuePipelines",),
     "orchestration.definitions": ("find_pipelines", "queue_definitions"),
     "orchestration.resources": ("QueueTransportResource", "SparkResource"),
@@ -101,7 +106,8 @@ _MODULES = {
     "processing.declaration.pipeline": ("Output", "QueuePipeline"),
     "processing.declaration.recoverability": ("Recoverability",),
     "processing.source.source": ("claim_option", "messages_of", "register_sql_queue"),
-    "transport.errors": ("QueuePipelineError",),
+    "errors": ("QueuePipelineError",),
+    "transport.layouts.nginn.settings": ("NGinnSettings",),
     "transport.messages.event": ("Event",),
     "transport.failed.failed_message": ("Selection",),
     "transport.claims.claim": ("RowsRead",),

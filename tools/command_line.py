@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
 
 INTERRUPTED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

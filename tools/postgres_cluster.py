@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import quote
 
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
 
 SUPERUSER = "queue_pipeline"
 _INSTALLED = Path("/usr/lib/postgresql")

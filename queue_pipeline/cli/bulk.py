@@ -11,7 +11,7 @@ from typing import IO
 from queue_pipeline.cli.failures import say
 from queue_pipeline.cli.jsonl import read_lines
 from queue_pipeline.cli.progress import Reached
-from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import OutgoingMessage
 from queue_pipeline.transport.texts import count_of

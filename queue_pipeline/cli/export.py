@@ -14,7 +14,7 @@ from queue_pipeline.cli.output import visible, write, write_lines
 from queue_pipeline.cli.parameters import options
 from queue_pipeline.cli.rendering import body_text
 from queue_pipeline.cli.session import Session
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.private_files import make_private_file
 from queue_pipeline.transport.texts import count_of
 

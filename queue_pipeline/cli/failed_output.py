@@ -11,6 +11,7 @@ from queue_pipeline.cli.failures import PROGRAM
 from queue_pipeline.cli.output import duration, shortened, write_lines, write_table
 from queue_pipeline.cli.rendering import body_document, write_message
 from queue_pipeline.cli.session import DEFAULT_ERROR_QUEUE, Session
+from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE
 from queue_pipeline.transport.failed.failed_message import bare_name, full_name
 from queue_pipeline.transport.failed.failed_messages import Groups
 from queue_pipeline.transport.failed.returns import Retried
@@ -102,16 +103,20 @@ def document(message: BrowsedMessage, *, with_body: bool = False) -> dict[str, A
 
 def retry_command(session: Session, ids: Sequence[str] = (), **chosen: str | None) -> str:
     """What to type to retry messages that were chosen in this way; a choice of none means all."""
-    words = [PROGRAM]
+    program = PROGRAM
+    if session.database is not None:
+        # A password is never shown: its user has the setting in the environment, or types it again.
+        typed = f'"${ENVIRONMENT_VARIABLE}"' if session.secrets() else shlex.quote(session.database)
+        program += f" --database {typed}"
     given = {"--schema": session.schema, "--catalog": session.catalog}
     if session.error_queue != DEFAULT_ERROR_QUEUE:
         given["--error-queue"] = session.error_queue
-    words += [word for option, value in given.items() if value for word in (option, value)]
+    words = [word for option, value in given.items() if value for word in (option, value)]
     narrow = [
         *ids,
         *(word for name, option in _OPTIONS.items() if (value := chosen.get(name)) for word in (option, value)),
     ]
-    return shlex.join([*words, "errors", "retry", *(narrow or ["--all"])])
+    return f"{program} {shlex.join([*words, 'errors', 'retry', *(narrow or ['--all'])])}"
 
 
 def handy_id(message: BrowsedMessage) -> str:

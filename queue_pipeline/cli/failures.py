@@ -11,7 +11,7 @@ import traceback
 import click
 
 from queue_pipeline.cli.session import Session
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
 
 PROGRAM = "queue-pipeline"
 

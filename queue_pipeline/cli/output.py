@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.transport.texts import count_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from queue_pipeline.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.addresses.address import QueueAddress, double_quote, parse_postgresql
 from queue_pipeline.transport.database.setting import database_url, default_database_url, secrets
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings, default_nginn_settings, parse_nginn_settings
 from queue_pipeline.transport.transport import QueueTransport
 

@@ -3,6 +3,6 @@
 from queue_pipeline.client.client import QueueClient
 from queue_pipeline.client.reply import Reply
 from queue_pipeline.client.settings import CallbackSettings
-from queue_pipeline.transport.errors import ClientClosedError, RequestTimeoutError
+from queue_pipeline.errors import ClientClosedError, RequestTimeoutError
 
 __all__ = ["CallbackSettings", "ClientClosedError", "QueueClient", "Reply", "RequestTimeoutError"]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from queue_pipeline.client.pending import Ending, PendingRequests
 from queue_pipeline.client.reply import Reply
 from queue_pipeline.client.settings import CallbackSettings
+from queue_pipeline.errors import CommitUnknownError, QueuePipelineError, TransientDatabaseError
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.errors import CommitUnknownError, QueuePipelineError, TransientDatabaseError
 from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.messages import headers as wire

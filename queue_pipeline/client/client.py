@@ -15,14 +15,14 @@ from queue_pipeline.client.callback_receiver import CallbackReceiver
 from queue_pipeline.client.pending import Ending, InFlight, PendingRequests
 from queue_pipeline.client.reply import Reply
 from queue_pipeline.client.settings import CallbackSettings
-from queue_pipeline.transport.addresses.queues import QueueTable, instance_address
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     ClientClosedError,
     ConfigurationError,
     DatabaseUnavailableError,
     InvalidMessageError,
     QueueNotFoundError,
 )
+from queue_pipeline.transport.addresses.queues import QueueTable, instance_address
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.bodies import Body, encoded
 from queue_pipeline.transport.messages.message import OutgoingMessage, new_message

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from queue_pipeline.client.reply import Reply
-from queue_pipeline.transport.errors import RequestTimeoutError
+from queue_pipeline.errors import RequestTimeoutError
 
 REMEMBERED = 10_000
 """How many ended requests are remembered, to explain replies that arrive late."""

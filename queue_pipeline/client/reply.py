@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}\Z")

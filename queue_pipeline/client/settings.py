@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from queue_pipeline.transport.errors import ConfigurationError, validation_text
+from queue_pipeline.errors import ConfigurationError, validation_text
 
 Unmatched = Literal["error", "discard"]
 

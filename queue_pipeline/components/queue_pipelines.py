@@ -12,11 +12,11 @@ import dagster as dg
 from pydantic import Field
 
 from queue_pipeline.components.scaffolder import QueuePipelinesScaffolder
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.orchestration.definitions import build_definitions, pipelines_of, resources_of
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.pipeline_asset import pipeline_spec
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import ConfigurationError
 
 _REFERENCE = re.compile(r"\.?[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*")

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+from queue_pipeline.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.names import Names
@@ -14,7 +15,6 @@ from queue_pipeline.orchestration.resources import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTable, QueueTransport
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
-from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.texts import count_of
 

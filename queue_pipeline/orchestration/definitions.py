@@ -11,6 +11,7 @@ from typing import Any
 
 import dagster as dg
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.orchestration.checks import index_checks, pipeline_checks
 from queue_pipeline.orchestration.external_assets import event_specs, queue_specs
 from queue_pipeline.orchestration.failed_message_jobs import failed_message_jobs
@@ -24,7 +25,6 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport.database.setting import database_url, secrets
-from queue_pipeline.transport.errors import ConfigurationError
 
 AUTOSTART_VARIABLE = "QUEUE_PIPELINE_AUTOSTART"
 WATCH_VARIABLE = "QUEUE_PIPELINE_WATCH_CODE"

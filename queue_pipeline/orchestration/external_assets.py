@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages.event import Event
 
 

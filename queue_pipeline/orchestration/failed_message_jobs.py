@@ -7,12 +7,12 @@ from typing import TypeAlias, TypeVar
 import dagster as dg
 from pydantic import Field
 
+from queue_pipeline.errors import QueueNotFoundError
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.op_job import op_job
 from queue_pipeline.orchestration.resources import transport_of
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport.addresses.queues import QueueTable
-from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.returns import Retried
 from queue_pipeline.transport.texts import count_of

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 from pydantic import Field
 
+from queue_pipeline.errors import QueueNotFoundError
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.names import Names
@@ -16,7 +17,6 @@ from queue_pipeline.orchestration.storage.old_runs import REMOVE_JOB, keep_days
 from queue_pipeline.orchestration.subscribing import subscribe
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.texts import count_of
 from queue_pipeline.transport.transport import DEFAULT_PURGE_BATCH
 

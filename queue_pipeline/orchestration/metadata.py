@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from queue_pipeline.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.batch.report import BatchReport
@@ -21,7 +22,6 @@ from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.spark.internals.parts import missing_parts
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, absolute
-from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.inspection.status import QueueStatus
 from queue_pipeline.transport.texts import Refusal, count_of, few_of_each
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
     # Not loaded for a name: it brings Spark, which a health check must not wait for.

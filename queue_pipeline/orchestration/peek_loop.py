@@ -11,11 +11,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field, TypeAdapter
 
-from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.run.concurrency import Demand, RampUp, share, slots_to_start
-from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
     LockTimeoutError,
@@ -24,6 +20,10 @@ from queue_pipeline.transport.errors import (
     TableNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.run.concurrency import Demand, RampUp, share, slots_to_start
+from queue_pipeline.transport.database.backoff import Backoff
 from queue_pipeline.transport.texts import count_of
 
 DATABASE_BACKOFF = Backoff(first=1.0, longest=30.0)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.checks import report_checks
 from queue_pipeline.orchestration.names import PIPELINE_TAG, SLOTS_TAG, Names, owner
@@ -29,7 +30,6 @@ from queue_pipeline.processing.run.take import slots_of, take_batch
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport import Claim, QueueTransport, TransactionMode
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline.transport.texts import count_of
 

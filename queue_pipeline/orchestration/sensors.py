@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from queue_pipeline.errors import ConfigurationError, QueuePipelineError
 from queue_pipeline.orchestration.names import PIPELINE_TAG, SLOTS_TAG, Names
 from queue_pipeline.orchestration.peek_loop import STOPPING, Cursor, Start, tick
 from queue_pipeline.orchestration.resources import QueueTransportResource, transport_of
@@ -22,7 +23,6 @@ from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.source_code import SourceCode
 from queue_pipeline.transport.due_mover import DueMover
-from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
 
 TICK_VARIABLE = "QUEUE_PIPELINE_TICK_SECONDS"
 DEFAULT_TICK_SECONDS = 40.0

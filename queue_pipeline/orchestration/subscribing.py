@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from queue_pipeline.errors import DatabaseUnavailableError, QueuePipelineError
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import DatabaseUnavailableError, QueuePipelineError
 
 
 def subscribe(transport: QueueTransport, pipeline: QueuePipeline) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
 
 
 class TransformError(QueuePipelineError):

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from queue_pipeline.errors import DatabaseUnavailableError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.transport import DEFAULT_MOVE_BATCH, Queue, QueueTransport
 
 LOOK_SECONDS = 0.5

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.event import Event
 from queue_pipeline.transport.messages.message import OutgoingMessage

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from queue_pipeline.errors import ConfigurationError, QueuePipelineError, check_positive
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claims import Claims
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError, check_positive
 from queue_pipeline.transport.layouts.layout import Layouts
 from queue_pipeline.transport.layouts.refused_rows import Leaving, is_refusal, past_refusals
 from queue_pipeline.transport.messages.message import Operation, ReceivedMessage, TransactionMode

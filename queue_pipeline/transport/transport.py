@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from queue_pipeline.errors import check_positive
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, DEFAULT_MAX_BYTES, Claim
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import check_positive
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.index_audit.audit import Finding, indexes_to_warn_of
 from queue_pipeline.transport.inspection.browse import DEFAULT_LIMIT as DEFAULT_BROWSED

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,10 @@ class CommandLine:
     def __call__(self, *arguments: object, stdin: bytes = b"") -> Ran:
         """Run a command."""
         return run(*self.options(), *arguments, stdin=stdin)
+
+    def pasted(self, words: Sequence[str]) -> Ran:
+        """Run a command that a page or another command shows; the environment has the setting of the database."""
+        return run(*(self.backend.url if word == "$QUEUE_PIPELINE_DATABASE" else word for word in words))
 
     def options(self) -> list[str]:
         """What stands before every command."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+import queue_pipeline.errors
 import queue_pipeline.testing
 from queue_pipeline import QueuePipeline, queue_definitions
 from queue_pipeline.cli.app import app
@@ -150,7 +151,7 @@ def test_readme_and_tutorial_show_the_same_pipeline() -> None:
 
 @every_page
 def test_names_that_are_imported_from_the_package_are_public(page: Path) -> None:
-    imported = re.findall(r"from (queue_pipeline(?:\.testing)?) import ([\w, ]+)", page.read_text())
+    imported = re.findall(r"from (queue_pipeline(?:\.testing|\.errors)?) import ([\w, ]+)", page.read_text())
     wrong = [
         name
         for package, names in imported
@@ -163,7 +164,7 @@ def test_names_that_are_imported_from_the_package_are_public(page: Path) -> None
 def test_every_public_name_is_on_the_page_of_the_api() -> None:
     text = (ROOT / "docs/api.md").read_text()
     listed = {name for names in re.findall(r"<!-- api[^:]*: ([\w ]+?) -->", text) for name in names.split()}
-    assert listed == {*queue_pipeline.__all__, *queue_pipeline.testing.__all__}
+    assert listed == {*queue_pipeline.__all__, *queue_pipeline.errors.__all__, *queue_pipeline.testing.__all__}
 
 
 def way_of_a_message() -> list[tuple[str, str]]:

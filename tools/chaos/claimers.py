@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.transport import Claim, QueueTable
 from queue_pipeline.transport.claims.claim import ranges
-from queue_pipeline.transport.errors import ClaimLostError
 from tools.chaos.desk import UNEXPECTED, Desk
 
 SHORT_LEASES = (0.15, 0.3, 0.6)

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 import sqlalchemy as sa
 
+from queue_pipeline.errors import ConfigurationError, QueuePipelineError
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
 from tools.chaos.accountant import Account, Accountant
 from tools.chaos.arena import ERRORS, Arena
 from tools.chaos.crew import Crew

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
 from tools.chaos import worker
 from tools.chaos.arena import Arena
 from tools.chaos.desk import STOP, UNEXPECTED

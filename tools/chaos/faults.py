@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerProcess
 
 import sqlalchemy as sa
 
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
 from tools.chaos import proxy
 from tools.chaos.crew import CONTEXT, Crew
 from tools.postgres_cluster import PostgresCluster

@@ -8,10 +8,10 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 
+from queue_pipeline.errors import ClaimLostError, QueuePipelineError
 from queue_pipeline.transport import Claim, MessageColumns, Operation
 from queue_pipeline.transport.claims.outbox import StagedGroup
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
 from queue_pipeline.transport.messages import headers as wire
 from tools.chaos.claimers import LONG_LEASE, SHORT_LEASES
 from tools.chaos.desk import UNEXPECTED, Desk

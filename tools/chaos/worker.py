@@ -16,7 +16,7 @@ from typing import Protocol
 
 import sqlalchemy as sa
 
-from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
+from queue_pipeline.errors import ConfigurationError, QueuePipelineError
 from tools.chaos.arena import Arena
 from tools.chaos.claimers import Claimer
 from tools.chaos.desk import UNEXPECTED, Desk

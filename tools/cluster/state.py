@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
 
 HOST = "127.0.0.1"
 STATE = "cluster.json"

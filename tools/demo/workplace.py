@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.processing.spark import warm_server as warm_spark
 from queue_pipeline.processing.spark.folder import DISCOVERY_VARIABLE
 from queue_pipeline.processing.spark.settings import DEFAULT
 from queue_pipeline.processing.spark.settings import ENVIRONMENT_VARIABLE as SPARK_VARIABLE
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE as DATABASE_VARIABLE
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.private_files import make_private_folder
 from tools.processes import occupied
 

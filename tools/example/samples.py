@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import OutgoingMessage
 from queue_pipeline.transport.messages.message_columns import MessageColumns

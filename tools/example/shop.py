@@ -11,7 +11,7 @@ from decimal import Decimal
 from sqlalchemy import BigInteger, Column, Date, MetaData, Numeric, String, Table, cast, inspect, select
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from queue_pipeline.transport.errors import ConfigurationError, QueuePipelineError
+from queue_pipeline.errors import ConfigurationError, QueuePipelineError
 from queue_pipeline.transport.operations.install import Installed
 from queue_pipeline.transport.transport import QueueTransport
 from tools.example.samples import Parcel, Sample

@@ -22,6 +22,8 @@ SQL = re.compile(
 # Asking whether a connection lives, and beginning a transaction, need no file; claims.begin is a section.
 ALLOWED_SQL = {"SELECT 1", "BEGIN", "BEGIN IMMEDIATE", "begin"}
 MOST_MODULES, MOST_LINES = 15, 300
+BELOW = ("queue_pipeline.transport.", "queue_pipeline.errors.")
+"""What the transport may import of the package."""
 LAYOUTS = "queue_pipeline.transport.layouts"
 KNOW_LAYOUTS = {
     "queue_pipeline/transport/parts.py": "puts the layouts together",
@@ -65,7 +67,7 @@ def upper_imports(source: str) -> set[str]:
         for name in imports(source)
         if name.startswith(".")  # imports are absolute here
         or name.split(".")[0] in NOT_FOR_TRANSPORT
-        or (name.split(".")[0] == "queue_pipeline" and not f"{name}.".startswith("queue_pipeline.transport."))
+        or (name.split(".")[0] == "queue_pipeline" and not f"{name}.".startswith(BELOW))
     }
 
 

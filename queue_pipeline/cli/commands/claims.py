@@ -9,8 +9,8 @@ import click
 from queue_pipeline.cli.output import answer, answer_table, duration, shortened, size_of
 from queue_pipeline.cli.parameters import CLAIM, Text, queue_argument
 from queue_pipeline.cli.session import Session, shared_options, with_session
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.transport.claims.claim import Claim, ClaimStatus
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.texts import count_of
 
 

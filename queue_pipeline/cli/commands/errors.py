@@ -24,8 +24,8 @@ from queue_pipeline.cli.output import answer, write_json, write_lines
 from queue_pipeline.cli.parameters import Text, number, options
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, shared_options, with_session
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.transport.addresses.queues import QueueTable
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.failed_messages import DEFAULT_BATCH
 from queue_pipeline.transport.texts import count_of

@@ -17,7 +17,8 @@ from queue_pipeline.cli.output import answer
 from queue_pipeline.cli.parameters import Seconds, Text, any_queues_argument
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, with_session
-from queue_pipeline.transport.errors import QueuePipelineError
+from queue_pipeline.errors import QueuePipelineError
+from queue_pipeline.transport.database.setting import absolute, shown
 from queue_pipeline.transport.operations.queue_health import HealthFinding, Limits, QueuesSeen, Watched, every_queue
 from queue_pipeline.transport.operations.queue_health import look as look_at_queues
 from queue_pipeline.transport.texts import count_of
@@ -150,7 +151,10 @@ def _examine(session: Session, asked: Asked) -> Health:
             queues = seen.queues
             findings += _without_slots(session, asked, instance, seen) if instance is not None else ()
     except Exception as error:
-        findings.append(HealthFinding("database", "database", f"the queues cannot be checked: {_words(error)}"))
+        where = shown(absolute(session.url()))
+        findings.append(
+            HealthFinding("database", "database", f"the queues of {where} cannot be checked: {_words(error)}")
+        )
     decided = [
         replace(
             one,

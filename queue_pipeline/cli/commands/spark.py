@@ -11,9 +11,9 @@ import click
 from queue_pipeline.cli.output import answer, duration, size_of
 from queue_pipeline.cli.progress import progress
 from queue_pipeline.cli.session import Session, shared_options, with_session
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.spark import warm_server as warm_spark
-from queue_pipeline.processing.spark.settings import DEFAULT, ENVIRONMENT_VARIABLE, spark_config
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.processing.spark.settings import DEFAULT, ENVIRONMENT_VARIABLE, spark_config, without_parameters
 
 
 @click.group()
@@ -74,8 +74,7 @@ def stop(session: Session) -> None:
 
 
 def _setting() -> str:
-    """The setting without the parameters of sc://host:port/;name=value, which may hold a token."""
-    return (os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT).partition(";")[0]
+    return without_parameters(os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT)
 
 
 def _sentence(found: warm_spark.WarmSpark) -> str:

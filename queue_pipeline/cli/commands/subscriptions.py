@@ -10,8 +10,8 @@ import click
 from queue_pipeline.cli.output import answer, answer_table
 from queue_pipeline.cli.parameters import Text
 from queue_pipeline.cli.session import Session, with_session
+from queue_pipeline.errors import AccessDeniedError
 from queue_pipeline.transport.addresses.address import QueueAddress
-from queue_pipeline.transport.errors import AccessDeniedError
 from queue_pipeline.transport.messages.event import full_name
 
 endpoint_argument = click.argument("endpoint", type=Text(), metavar="ENDPOINT")

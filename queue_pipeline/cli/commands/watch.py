@@ -14,9 +14,9 @@ from typing import Any
 from queue_pipeline.cli.output import console, duration, figure, flush, shortened, table_of, visible, write_lines
 from queue_pipeline.cli.parameters import Seconds
 from queue_pipeline.cli.session import Session
+from queue_pipeline.errors import AddressError, QueuePipelineError, TableNotFoundError
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.claims.failure_counts import FailureCount
-from queue_pipeline.transport.errors import AddressError, QueuePipelineError, TableNotFoundError
 from queue_pipeline.transport.inspection.status import QueueStatus
 from queue_pipeline.transport.texts import count_of
 from queue_pipeline.transport.transport import QueueTransport

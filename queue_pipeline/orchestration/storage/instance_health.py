@@ -13,9 +13,9 @@ import dagster as dg
 from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData, TickStatus
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.orchestration.names import PEEK_SENSOR, PIPELINE_TAG, Names, owner
 from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline, pipelines_of
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.queue_health import HealthFinding
 
 HOME_VARIABLE = "DAGSTER_HOME"

@@ -9,10 +9,10 @@ import dagster as dg
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from pydantic import Field
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.orchestration.op_job import op_job
 from queue_pipeline.orchestration.storage.dagster_storage import remove_asset_events, remove_run
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.texts import count_of
 
 REMOVE_JOB = "remove_old_runs"

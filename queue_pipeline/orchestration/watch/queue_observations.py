@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.orchestration import metadata
 from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import QueuePipelineError
 
 CHANGED_SECONDS = 60.0
 """How often a queue whose depth changes is observed. The first change after this time is observed at once."""

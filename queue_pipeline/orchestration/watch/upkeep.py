@@ -14,11 +14,11 @@ from functools import partial
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
+from queue_pipeline.errors import DatabaseUnavailableError, QueuePipelineError
 from queue_pipeline.orchestration.checks import DESCRIPTIONS, INDEXES, check_indexes, check_pipeline, evaluation
 from queue_pipeline.orchestration.external_assets import queues_of
 from queue_pipeline.orchestration.watch.run_upkeep import Deployment, RunUpkeep
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import DatabaseUnavailableError, QueuePipelineError
 
 LOOK_SECONDS = 5.0
 """Between looks at runs, and before a part that failed is tried again."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.backend import Processed, confirming_of
@@ -41,7 +42,6 @@ from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_reader import Part
 from queue_pipeline.transport.claims.outbox import StagedGroup
-from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 

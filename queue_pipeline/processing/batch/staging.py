@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.processing.arrow import Table, usual_types
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.results.table_rows import OutcomeRows
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.outbox import StagedGroup
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 

@@ -6,9 +6,9 @@ import os
 import pickle
 from dataclasses import dataclass, replace
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.setting import ENVIRONMENT_VARIABLE, database_url
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.settings import TransportSettings
 
 EXECUTOR_VARIABLE = "QUEUE_PIPELINE_EXECUTOR_DATABASE"

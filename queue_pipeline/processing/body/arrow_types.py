@@ -32,8 +32,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticOmit
 from pydantic_core.core_schema import any_schema, definitions_schema
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.body.values import Change, Entries, Fields, Items, enum_value, json_text, text
-from queue_pipeline.transport.errors import ConfigurationError
 
 Node = Any
 """A core schema, or a part of one: a dictionary with a `type`."""

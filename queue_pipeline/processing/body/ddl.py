@@ -6,7 +6,7 @@ import re
 
 from pyspark.sql import types as T
 
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|((?:'(?:[^'\\]|\\.)*')+|(?:\"(?:[^\"\\]|\\.)*\")+)|([<>(),:]))")
 

@@ -25,9 +25,9 @@ from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator
 from pydantic_core import core_schema as core
 from pyspark.sql import types as T
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.body.arrow_types import ARROW_TYPE, check_names, payload_column
 from queue_pipeline.processing.body.ddl import parse_ddl
-from queue_pipeline.transport.errors import ConfigurationError
 
 BodySchema = str | T.StructType | type[BaseModel]
 

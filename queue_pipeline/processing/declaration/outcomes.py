@@ -14,8 +14,8 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.results.bad_values import check_span
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages.event import full_name
 from queue_pipeline.transport.publish import NO_DELAY
 

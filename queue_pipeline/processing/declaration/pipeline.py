@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.processing.spark.internals.patches import allow_early_functions
 from queue_pipeline.transport.addresses.address import endpoint_of
 from queue_pipeline.transport.addresses.queues import NSERVICEBUS, layout_of
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages.event import Event, full_name
 from queue_pipeline.transport.messages.message import LONGEST_TIME_TO_LIVE, TransactionMode
 

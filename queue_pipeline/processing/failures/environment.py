@@ -5,10 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 
-from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.processing.errors import SparkUnavailableError
-from queue_pipeline.transport.addresses.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
     LayoutChangedError,
@@ -20,6 +17,9 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
     UniqueIndexMissingError,
 )
+from queue_pipeline.processing.declaration.pipeline import QueuePipeline
+from queue_pipeline.processing.errors import SparkUnavailableError
+from queue_pipeline.transport.addresses.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
 from queue_pipeline.transport.transport import QueueTransport
 
 KINDS = (

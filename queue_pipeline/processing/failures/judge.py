@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.report import BatchReport
 from queue_pipeline.processing.declaration.recoverability import Recoverability
@@ -19,7 +20,6 @@ from queue_pipeline.processing.failures.verdict import Evidence, Probe, Verdict,
 from queue_pipeline.processing.results.exceptions import cause_of, describe, in_a_line, reason_of
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.failure_counts import FailureCounts
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.texts import shortened
 
 LONGEST_CAUSE = 300

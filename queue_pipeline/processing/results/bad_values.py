@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.arrow import Array
 from queue_pipeline.processing.arrow import compute as pc
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages.message import LONGEST_DELAY, LONGEST_TIME_TO_LIVE
 
 MILLISECOND = timedelta(milliseconds=1)

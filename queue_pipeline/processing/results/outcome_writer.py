@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceArrowWriter
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.arrow import Table
 from queue_pipeline.processing.batch.messages_frame import ORIGIN, ORIGIN_FIELDS, SEAL
 from queue_pipeline.processing.batch.part_report import row_ranges
@@ -29,7 +30,6 @@ from queue_pipeline.processing.results.sorting import (
 )
 from queue_pipeline.processing.source.completion import complete_staged
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 
 

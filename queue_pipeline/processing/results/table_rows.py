@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.arrow import Table
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.operations.user_table_sql import TableRows
 from queue_pipeline.transport.transport import QueueTransport
 

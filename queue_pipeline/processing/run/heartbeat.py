@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterable
 from types import TracebackType
 
+from queue_pipeline.errors import ClaimLostError, QueuePipelineError
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claims import Claims
-from queue_pipeline.transport.errors import ClaimLostError, QueuePipelineError
 from queue_pipeline.transport.operations.slots import RunSlots
 
 BEATS_PER_LEASE = 3

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
 
+from queue_pipeline.errors import ClaimLostError, DatabaseUnavailableError
 from queue_pipeline.processing.arrow import keep_memory
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.attempt_threads import AttemptThreads, InWork
@@ -19,7 +20,6 @@ from queue_pipeline.processing.run.state import AskForSlots, End, RunView, Step,
 from queue_pipeline.processing.run.take import Search, slots_of, take_batch
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.due_mover import DueMover
-from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError
 from queue_pipeline.transport.messages.message import TransactionMode
 from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline.transport.transport import QueueTransport

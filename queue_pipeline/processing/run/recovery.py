@@ -9,6 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
+from queue_pipeline.errors import (
+    ClaimLostError,
+    DatabaseUnavailableError,
+    QueueNotFoundError,
+    QueuePipelineError,
+)
 from queue_pipeline.processing.batch.claimed_batch import ClaimedBatch
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
@@ -33,12 +39,6 @@ from queue_pipeline.processing.results.failed_copies import Retry, never
 from queue_pipeline.processing.run.attempted import Attempted
 from queue_pipeline.processing.spark.run_spark import RunSpark
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.errors import (
-    ClaimLostError,
-    DatabaseUnavailableError,
-    QueueNotFoundError,
-    QueuePipelineError,
-)
 from queue_pipeline.transport.messages.message import TransactionMode
 from queue_pipeline.transport.texts import shortened
 from queue_pipeline.transport.transport import QueueTransport

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.heartbeat import Heartbeat
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claims import Claims
-from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.operations.slots import RunSlots
 from queue_pipeline.transport.transport import QueueTransport
 

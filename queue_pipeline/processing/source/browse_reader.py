@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceReader, Filter
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.source.pushed_filters import MOST_VALUES, pushed_condition
 from queue_pipeline.processing.spark.internals.calls import arrow_schema
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.inspection.conditions import Condition, columns_of
 

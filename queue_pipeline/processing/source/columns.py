@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.arrow import compute as pc
 from queue_pipeline.processing.batch.claimed_batch import SCHEMA, Unreadable, prepare
 from queue_pipeline.processing.spark.internals.calls import arrow_schema
-from queue_pipeline.transport.errors import ConfigurationError
 
 PROBLEM = "problem"
 """Says what is wrong with headers that cannot be read; null for every message that can be used."""

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.batch.messages_frame import PAYLOAD, messages_frame
 from queue_pipeline.processing.batch.staging import new_job
 from queue_pipeline.processing.batch.tasks import Parsing
@@ -34,7 +35,6 @@ from queue_pipeline.processing.source.stream_writer import StreamOutcomeWriter
 from queue_pipeline.processing.spark.settings import PUSHDOWN
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
-from queue_pipeline.transport.errors import ConfigurationError
 
 FORMAT = "sql_queue"
 CLAIM, STREAM, QUEUE = "claim", "stream", "queue"

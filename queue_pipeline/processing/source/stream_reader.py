@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.run.heartbeat import Heartbeat
 from queue_pipeline.processing.source.columns import check_columns
@@ -25,7 +26,6 @@ from queue_pipeline.processing.source.reader import claim_parts, read_claim_part
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import DEFAULT_LEASE_SECONDS, LONGEST_LEASE_SECONDS, Claim
 from queue_pipeline.transport.claims.claim_reader import Part
-from queue_pipeline.transport.errors import ClaimLostError
 
 LONGEST_STREAM_NAME = 100
 ALL_MESSAGES = 2**31 - 1

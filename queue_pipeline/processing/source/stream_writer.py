@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
+from queue_pipeline.errors import ClaimLostError, ConfigurationError
 from queue_pipeline.processing.batch.staging import TaskReport, abandon, stage_partition
 from queue_pipeline.processing.batch.worker_transport import ExecutorSettings
 from queue_pipeline.processing.results.outcome_writer import plain_sending, written_messages
 from queue_pipeline.processing.source.completion import complete_staged
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.claims.claim import Claim, lost
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from queue_pipeline import errors as public_errors
+from queue_pipeline.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.processing import errors as processing_errors
-from queue_pipeline.transport import errors as transport_errors
-from queue_pipeline.transport.errors import QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.failed.stack_frames import Frame, frame_at, plain_name
 
 _TRACEBACK = "Traceback (most recent call last):\n"
@@ -32,7 +32,7 @@ _WITHOUT_TRACEBACK = re.compile(r"thrown from the Python worker:\s+(?=[\w.<>]+(?
 
 _OWN_ERRORS = {
     f"{kind.__module__}.{kind.__qualname__}": kind
-    for module in (transport_errors, processing_errors)
+    for module in (public_errors, processing_errors)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, QueuePipelineError)
 }

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 
 ENVIRONMENT_VARIABLE = "QUEUE_PIPELINE_SPARK"
 PROPERTIES_VARIABLE = "QUEUE_PIPELINE_SPARK_CONF"
@@ -85,7 +85,9 @@ def further_properties(text: str) -> dict[str, str]:
         else:
             found[key] = value
             continue
-        raise ConfigurationError(f"{PROPERTIES_VARIABLE} holds {pair!r}, which {problem}")
+        # A value may be a secret.
+        named = f"{key}=…" if equals else pair
+        raise ConfigurationError(f"{PROPERTIES_VARIABLE} holds {named!r}, which {problem}")
     return found
 
 
@@ -104,13 +106,18 @@ def master_addresses(master: str) -> list[tuple[str, int]]:
     return named
 
 
+def without_parameters(setting: str) -> str:
+    """A setting for people: without the parameters of sc://host:port/;name=value, which may hold a token."""
+    return setting.partition(";")[0]
+
+
 def _properties_of(chosen: str) -> dict[str, str]:
     if chosen.startswith("sc://"):
         return {**SESSION, "spark.remote": chosen}
     warm = chosen.startswith("warm:")
     master = chosen.removeprefix("warm:")
     if not _MASTER.fullmatch(master) or (warm and not master.startswith("local")):
-        raise ConfigurationError(f"{ENVIRONMENT_VARIABLE} is {chosen!r}; use one of: {FORMS}")
+        raise ConfigurationError(f"{ENVIRONMENT_VARIABLE} is {without_parameters(chosen)!r}; use one of: {FORMS}")
     if warm:
         return {**SESSION, **DRIVER, **LOOPBACK, **WARM, "spark.remote": master}
     driver = {**DRIVER, **(LOOPBACK if _stays_here(master) else CLUSTER)}

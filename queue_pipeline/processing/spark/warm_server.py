@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.processing.spark.folder import ABOUT, DISCOVERY, DISCOVERY_VARIABLE, spark_folder
 from queue_pipeline.processing.spark.port_holder import port_holder
 from queue_pipeline.processing.spark.settings import PORT_PROPERTY, PROPERTIES_VARIABLE, spark_config
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.private_files import user_folder
 
 END_SECONDS = 15.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queue_pipeline.transport.errors import AddressError
+from queue_pipeline.errors import AddressError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from queue_pipeline.errors import AddressError
 from queue_pipeline.transport.addresses.address import QueueAddress, check_name
 from queue_pipeline.transport.database.dialects.dialect import Dialect
-from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.endpoint import NGINN, is_endpoint, parse_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import VARIABLE, NGinnSettings
 from queue_pipeline.transport.messages import headers as wire

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from queue_pipeline.errors import ClaimLostError, ConfigurationError, RowsDifferError, check_positive
 from queue_pipeline.transport.addresses.queues import QueueTable
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, RowsDifferError, check_positive
 from queue_pipeline.transport.texts import storable
 
 DEFAULT_LEASE_SECONDS = 300.0

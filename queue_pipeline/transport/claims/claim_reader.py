@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from queue_pipeline.errors import ConfigurationError, MessageTooLargeError
 from queue_pipeline.transport.claims.claim import Claim, partly_lost
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError, MessageTooLargeError
 from queue_pipeline.transport.extras import needed_by
 from queue_pipeline.transport.layouts.layout import Layouts
 

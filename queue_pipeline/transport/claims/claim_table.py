@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.transport.addresses.queues import CLAIMS_TABLE, AddressBook, ClaimTables
 from queue_pipeline.transport.claims.claim import Claim, ClaimStatus, RowsRead, differs, lost
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import QueuePipelineError
 
 
 class ClaimTable:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.addresses.queues import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.claims.claim import (
     DEFAULT_LEASE_SECONDS,
@@ -31,7 +32,6 @@ from queue_pipeline.transport.claims.failure_counts import FailureCounts
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.layout import Layouts
 from queue_pipeline.transport.layouts.refused_rows import Leaving, past_refusals
 from queue_pipeline.transport.messages import headers as wire

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from queue_pipeline.errors import ClaimLostError, CommitUnknownError, LockTimeoutError
 from queue_pipeline.transport.claims.claim import Claim, RowsRead
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.claims.outbox import Outbox, StagedGroup
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, LockTimeoutError
 from queue_pipeline.transport.layouts.layout import Layouts, RefusedCompletionError
 from queue_pipeline.transport.messages.message import Operation
 from queue_pipeline.transport.messages.message_columns import MessageColumns

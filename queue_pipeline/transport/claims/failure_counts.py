@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from queue_pipeline.transport.addresses.queues import FAILURES_TABLE, AddressBook
-from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     DatabaseError,
     LayoutChangedError,
     TableNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.addresses.queues import FAILURES_TABLE, AddressBook
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
 from queue_pipeline.transport.texts import storable
 
 LONGEST_ERROR = 1_000

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from queue_pipeline.errors import StagedLostError
 from queue_pipeline.transport.addresses.queues import CLAIMS_TABLE, OUTBOX_TABLE, AddressBook
 from queue_pipeline.transport.claims.claim import Claim, lost
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import StagedLostError
 from queue_pipeline.transport.messages.message import new_row_ids
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline.transport.send import Sender, Shipment, uuid_bytes

@@ -11,13 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.database.dialects.lookup import dialect_of
-from queue_pipeline.transport.database.dialects.shapes import Shapes
-from queue_pipeline.transport.database.faults import Fault, driver_message, translate
-from queue_pipeline.transport.database.setting import database_url, default_database_url, secrets, shown
-from queue_pipeline.transport.database.transaction import CURRENT, Transaction, transaction_on, unwrapped
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     CommitUnknownError,
     ConfigurationError,
     DatabaseUnavailableError,
@@ -26,6 +20,12 @@ from queue_pipeline.transport.errors import (
     LayoutChangedError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.database.backoff import Backoff
+from queue_pipeline.transport.database.dialects.lookup import dialect_of
+from queue_pipeline.transport.database.dialects.shapes import Shapes
+from queue_pipeline.transport.database.faults import Fault, driver_message, translate
+from queue_pipeline.transport.database.setting import database_url, default_database_url, secrets, shown
+from queue_pipeline.transport.database.transaction import CURRENT, Transaction, transaction_on, unwrapped
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, TextClause

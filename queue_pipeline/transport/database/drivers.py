@@ -6,9 +6,9 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.dialects.dialect import Row
-from queue_pipeline.transport.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -15,12 +15,12 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from queue_pipeline.errors import ConfigurationError, DatabaseUnavailableError, DriverMissingError
 from queue_pipeline.transport.database.dialects.odbc_drivers import with_driver
 from queue_pipeline.transport.database.dialects.postgresql import KEEP_ALIVE
 from queue_pipeline.transport.database.faults import Fault, driver_message
 from queue_pipeline.transport.database.setting import secrets, shown
 from queue_pipeline.transport.database.transaction import BATCH, transaction_on
-from queue_pipeline.transport.errors import ConfigurationError, DatabaseUnavailableError, DriverMissingError
 from queue_pipeline.transport.private_files import make_private_file, make_private_folder
 
 if TYPE_CHECKING:

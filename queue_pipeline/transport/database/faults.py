@@ -6,7 +6,7 @@ import enum
 import re
 from collections.abc import Iterable
 
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     DatabaseError,

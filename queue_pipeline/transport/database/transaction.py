@@ -7,14 +7,14 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.dialects.dialect import Row
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     DuplicateKeyError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.dialects.dialect import Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from queue_pipeline.transport.errors import ConfigurationError, validation_text
+from queue_pipeline.errors import ConfigurationError, validation_text
 from queue_pipeline.transport.messages import headers as wire
 
 if TYPE_CHECKING:

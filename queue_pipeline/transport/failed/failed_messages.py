@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from queue_pipeline.errors import AddressError, ConfigurationError, check_positive
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, ConfigurationError, check_positive
 from queue_pipeline.transport.failed.failed_message import Group, Selection
 from queue_pipeline.transport.failed.returns import Retried, Returner, Routes
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage

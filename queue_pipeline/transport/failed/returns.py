@@ -9,10 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
-from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AccessDeniedError,
     AddressError,
     ConfigurationError,
@@ -21,6 +18,9 @@ from queue_pipeline.transport.errors import (
     QueuePipelineError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, take_rows
 from queue_pipeline.transport.messages import headers as wire

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX, AddressBook, QueueTable
-from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AccessDeniedError,
     ConfigurationError,
     DatabaseError,
     QueueNotFoundError,
 )
+from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX, AddressBook, QueueTable
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.transaction import Transaction
 from queue_pipeline.transport.index_audit.description import Sequence, Size, TableDescription, describe
 from queue_pipeline.transport.index_audit.findings import Finding, QueueAudit, Severity, missing_columns
 from queue_pipeline.transport.layouts.layout import Layouts

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, count
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.dialects.dialect import Dialect
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.index_audit.description import TableDescription
 
 SEQUENCE_ALARM = 0.8

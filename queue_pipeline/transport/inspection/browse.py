@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.failed_messages import failed_in_chosen
 from queue_pipeline.transport.inspection.browsed import Browsed, BrowsedMessage

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from queue_pipeline.errors import ClaimLostError
     from queue_pipeline.transport.addresses.queues import ClaimTables, QueueTable
     from queue_pipeline.transport.claims.claim import Claim
     from queue_pipeline.transport.claims.completion import Completion
     from queue_pipeline.transport.database.dialects.dialect import Bounds, Row
     from queue_pipeline.transport.database.transaction import Transaction
-    from queue_pipeline.transport.errors import ClaimLostError
     from queue_pipeline.transport.failed.failed_message import Selection
     from queue_pipeline.transport.failed.returns import Retried
     from queue_pipeline.transport.index_audit.findings import Finding

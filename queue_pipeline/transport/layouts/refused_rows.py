@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from queue_pipeline.errors import DatabaseUnavailableError, QueuePipelineError, TransientDatabaseError
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import DatabaseUnavailableError, QueuePipelineError, TransientDatabaseError
 
 T = TypeVar("T")
 Leaving: TypeAlias = list[Any]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.errors import InvalidMessageError
 
 Body: TypeAlias = str | bytes | Mapping[str, Any] | Sequence[Any] | BaseModel
 

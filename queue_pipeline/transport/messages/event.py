@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from queue_pipeline.transport.errors import ConfigurationError, validation_text
+from queue_pipeline.errors import ConfigurationError, validation_text
 from queue_pipeline.transport.messages import headers as wire
 
 LONGEST_TOPIC = 200

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.errors import InvalidMessageError
 
 MESSAGE_ID: Final = "NServiceBus.MessageId"
 CORRELATION_ID: Final = "NServiceBus.CorrelationId"

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
-from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
 
 Destination: TypeAlias = str | QueueAddress | QueueTable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages.message import LONGEST_DELAY, LONGEST_TIME_TO_LIVE, Destination
 
 _LONGEST_DELAY = round(LONGEST_DELAY.total_seconds() * 1000)

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from queue_pipeline.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
 from queue_pipeline.transport.addresses.queues import (
     CLAIMS_TABLE,
     DELAYED_SUFFIX,
@@ -21,7 +22,6 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import Dialect
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AlreadyExistsError, ConfigurationError, QueuePipelineError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.addresses.queues import PAUSES_TABLE, AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.texts import storable
 
 LONGEST_NAME = 200

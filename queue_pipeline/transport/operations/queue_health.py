@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from queue_pipeline.errors import QueueNotFoundError
 from queue_pipeline.transport.claims.claim import ClaimStatus
 from queue_pipeline.transport.claims.failure_counts import FailureCount
-from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.transport import QueueTransport
 
 

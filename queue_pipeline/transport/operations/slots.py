@@ -13,12 +13,12 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.transport.addresses.queues import SLOTS_TABLE, AddressBook, QueueTable
 from queue_pipeline.transport.claims.claim import check_lease, check_owner
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.texts import storable
 
 LONGEST_REASON = 400

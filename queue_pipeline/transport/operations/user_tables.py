@@ -9,11 +9,11 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from queue_pipeline.errors import ConfigurationError, UniqueIndexMissingError
 from queue_pipeline.transport.addresses.address import check_name
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import repeated_if_added
-from queue_pipeline.transport.errors import ConfigurationError, UniqueIndexMissingError
 from queue_pipeline.transport.operations.user_table_sql import RowWriter, TableRows
 
 if TYPE_CHECKING:

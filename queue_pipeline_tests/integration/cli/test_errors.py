@@ -56,6 +56,14 @@ def ids(cli: CommandLine, queue: str) -> list[str]:
     return [message["message_id"] for message in cli("show", queue, "--json").json["messages"]]
 
 
+def shown_command(line: str) -> list[str]:
+    """The words of the command at the end of a line; a password is not among them."""
+    words = shlex.split(line.partition("queue-pipeline ")[2])
+    assert words[0] == "--database"
+    assert words[1].startswith(("sqlite:", "$QUEUE_PIPELINE_DATABASE"))
+    return words
+
+
 def test_failed_messages_are_listed_with_counts_and_the_command_that_retries_them(
     cli: CommandLine, failed: QueueTransport
 ) -> None:
@@ -69,9 +77,9 @@ def test_failed_messages_are_listed_with_counts_and_the_command_that_retries_the
     assert "       2  Shop.OrderPlaced  Shop.NoStockError" in listed.out
     last = listed.out.splitlines()[-1]
     assert last.startswith(f"3 messages in {failed.resolve('error')}, 3 listed; retry with: queue-pipeline ")
-    command = shlex.split(last.partition("queue-pipeline ")[2])
+    command = shown_command(last)
     assert command[-3:] == ["errors", "retry", "--all"]
-    assert cli(*command).code == 0, "the command that is shown can be typed"
+    assert cli.pasted(command).code == 0, "the command that is shown can be typed"
     assert ids(cli, "orders") == ["a", "b", "c"]
 
 
@@ -79,9 +87,9 @@ def test_a_list_can_be_narrowed_and_its_command_narrows_alike(cli: CommandLine, 
     listed = cli("errors", "list", "--exception", "NoStockError", "--type", "Shop.OrderPlaced", "--limit", 1)
     assert "2 messages in " in listed.out
     assert ", 1 listed" in listed.out
-    command = shlex.split(listed.out.splitlines()[-1].partition("queue-pipeline ")[2])
+    command = shown_command(listed.out.splitlines()[-1])
     assert command[-4:] == ["--type", "Shop.OrderPlaced", "--exception", "NoStockError"]
-    assert cli(*command).code == 0
+    assert cli.pasted(command).code == 0
     assert (ids(cli, "orders"), ids(cli, "error")) == (["a", "b"], ["c"])
     assert cli("errors", "list", "--from", "elsewhere").out == f"no such message is in {failed.resolve('error')}\n"
     document = cli("errors", "list", "--from", "orders", "--json").json

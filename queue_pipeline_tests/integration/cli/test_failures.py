@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from queue_pipeline.transport.errors import DatabaseUnavailableError
+from queue_pipeline.errors import DatabaseUnavailableError
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.command_line import CommandLine, run
 from queue_pipeline_tests.support.databases.backends import PYODBC, Backend

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from queue_pipeline.client import CallbackSettings, ClientClosedError, QueueClient
-from queue_pipeline.transport.errors import AddressError, ConfigurationError, QueueNotFoundError
+from queue_pipeline.errors import AddressError, ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.responder import Responder, answer_waiting, echo, failed
 from queue_pipeline_tests.support.waiting import eventually

@@ -9,8 +9,8 @@ import pytest
 
 from queue_pipeline.client import RequestTimeoutError
 from queue_pipeline.client.client import OWN_HEADERS
+from queue_pipeline.errors import ConfigurationError, InvalidMessageError, QueueNotFoundError
 from queue_pipeline.transport import OutgoingMessage, new_message
-from queue_pipeline.transport.errors import ConfigurationError, InvalidMessageError, QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.responder import Responder, answer_waiting, failed, reply_to
 from queue_pipeline_tests.support.waiting import eventually

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from queue_pipeline.client import callback_receiver as receiving
+from queue_pipeline.errors import CommitUnknownError, DatabaseUnavailableError
 from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.errors import CommitUnknownError, DatabaseUnavailableError
 from queue_pipeline_tests.support.responder import Responder, answer_waiting, failed
 from queue_pipeline_tests.support.waiting import eventually
 

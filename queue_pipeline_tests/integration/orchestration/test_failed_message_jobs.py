@@ -3,10 +3,10 @@
 import dagster as dg
 import pytest
 
+from queue_pipeline.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.resources import QueueTransportResource
 from queue_pipeline.transport import OutgoingMessage
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed.error_message import Failure, error_message
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.dagster import pipelines

@@ -3,11 +3,11 @@
 import dagster as dg
 import pytest
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.orchestration import names, pipeline_asset
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline_tests.support.dagster import pipelines
 

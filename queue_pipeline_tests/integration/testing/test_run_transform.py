@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pyspark.sql import functions as F
 
 from queue_pipeline.defs.orders import orders
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer
 from queue_pipeline.processing.declaration.outcomes import (
@@ -27,7 +28,6 @@ from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.testing import TransformResult, message, run_transform, temporary_transport
 from queue_pipeline.transport import Event
-from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.processed import process
 

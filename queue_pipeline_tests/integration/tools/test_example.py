@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from queue_pipeline.cli.session import Session
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.operations.user_table_sql import TableRows
 from queue_pipeline_tests.support.command_line import CommandLine, Ran, run
 from queue_pipeline_tests.support.databases.backends import Backend

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.spark.input import Handover
 from queue_pipeline.transport import QueueTransport, new_message
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.private_files import temporary_folder, user_folder, write_private_file
 from queue_pipeline_tests.support.waiting import eventually
 from tools.demo.workplace import Workplace

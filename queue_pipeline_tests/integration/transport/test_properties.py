@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from queue_pipeline.errors import AddressError, QueueNotFoundError
 from queue_pipeline.transport import OutgoingMessage, QueueAddress, QueueTable, QueueTransport, TransactionMode
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import AddressError, QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.backends import Backend, run_sql
 

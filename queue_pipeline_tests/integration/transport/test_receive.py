@@ -5,12 +5,12 @@ import pyodbc
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from queue_pipeline.transport import Operation, OutgoingMessage, TransactionMode, new_message
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     ConfigurationError,
     DoomedTransactionError,
     QueueNotFoundError,
 )
+from queue_pipeline.transport import Operation, OutgoingMessage, TransactionMode, new_message
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.backends import run_sql
 

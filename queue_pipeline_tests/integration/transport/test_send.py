@@ -3,6 +3,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import create_engine
 
+from queue_pipeline.errors import InvalidMessageError, LayoutChangedError, QueueNotFoundError
 from queue_pipeline.transport import (
     InstallOptions,
     Operation,
@@ -11,7 +12,6 @@ from queue_pipeline.transport import (
     TransactionMode,
     new_message,
 )
-from queue_pipeline.transport.errors import InvalidMessageError, LayoutChangedError, QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.waiting import eventually
 

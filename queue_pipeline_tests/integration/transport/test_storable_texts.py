@@ -2,9 +2,9 @@
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError, DatabaseError
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.errors import ConfigurationError, DatabaseError
 from queue_pipeline.transport.messages import headers as wire
 
 UNSTORABLE = {

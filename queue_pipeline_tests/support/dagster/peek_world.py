@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from queue_pipeline.errors import (
+    AccessDeniedError,
+    DatabaseUnavailableError,
+    LockTimeoutError,
+    QueueNotFoundError,
+    TableNotFoundError,
+)
 from queue_pipeline.orchestration.peek_loop import (
     Cursor,
     Peeked,
@@ -11,13 +18,6 @@ from queue_pipeline.orchestration.peek_loop import (
     tick,
 )
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import (
-    AccessDeniedError,
-    DatabaseUnavailableError,
-    LockTimeoutError,
-    QueueNotFoundError,
-    TableNotFoundError,
-)
 
 BUDGET = 40.0
 

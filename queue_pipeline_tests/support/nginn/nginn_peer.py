@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from queue_pipeline.errors import TransientDatabaseError
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import TransientDatabaseError
 
 HANDLED = "peer_handled"
 SENT = "peer_sent"

@@ -11,11 +11,11 @@ import signal
 import time
 from collections.abc import Sequence
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.transport import Operation, OutgoingMessage, QueueTransport
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.claims import ClaimedMessages
 from queue_pipeline.transport.claims.completion import Completion, FailedRow
-from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.messages.message import ReceivedMessage
 from queue_pipeline_tests.support.nginn.nginn_peer import DEADLINE_SECONDS, Peer, is_refused

@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.errors import EverythingFailsError
@@ -22,7 +23,6 @@ from queue_pipeline.transport.addresses.queues import CLAIMED_SUFFIX, CLAIMS_TAB
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import MessageColumns

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from queue_pipeline.defs.orders import orders, price_orders
+from queue_pipeline.errors import DatabaseUnavailableError
 from queue_pipeline.orchestration.resources import SparkResource
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
@@ -35,7 +36,6 @@ from queue_pipeline.processing.run.run_metrics import RunFigures
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.processing.spark.settings import spark_config
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import DatabaseUnavailableError
 from queue_pipeline_tests.support.command_line import environment
 from queue_pipeline_tests.support.spark.spark_cluster import JAVA_VARIABLE, QUICK
 from tools.processes import Processes, tail

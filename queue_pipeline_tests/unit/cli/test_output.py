@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from queue_pipeline.cli.failures import explain, redact
 from queue_pipeline.cli.output import duration, size_of, visible
 from queue_pipeline.cli.rendering import body_document, body_text
-from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
+from queue_pipeline.errors import ClaimLostError, QueueNotFoundError
 from queue_pipeline.transport.texts import count_of
 
 

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from queue_pipeline.client import CallbackSettings, Reply
 from queue_pipeline.client.callback_receiver import LATE, UNMATCHED, why_unmatched
 from queue_pipeline.client.pending import Ending
+from queue_pipeline.errors import AddressError, ConfigurationError, InvalidMessageError
 from queue_pipeline.transport import ReceivedMessage
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import instance_address
-from queue_pipeline.transport.errors import AddressError, ConfigurationError, InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.bodies import encoded
 

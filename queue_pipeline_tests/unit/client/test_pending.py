@@ -7,7 +7,7 @@ import pytest
 from queue_pipeline.client import pending as module
 from queue_pipeline.client.pending import Ending, PendingRequests
 from queue_pipeline.client.reply import Reply
-from queue_pipeline.transport.errors import ClientClosedError, RequestTimeoutError
+from queue_pipeline.errors import ClientClosedError, RequestTimeoutError
 
 
 class Clock:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import types as T
 
 from queue_pipeline.definitions import defs
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.orchestration.definitions import (
     build_definitions,
     find_pipelines,
@@ -19,7 +20,6 @@ from queue_pipeline.orchestration.external_assets import event_specs, queue_spec
 from queue_pipeline.orchestration.names import Names
 from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 from queue_pipeline.transport import Event
-from queue_pipeline.transport.errors import ConfigurationError
 
 # Dagster's own: it copies sensors with a parameter that it calls beta.
 

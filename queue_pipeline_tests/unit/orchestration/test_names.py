@@ -1,10 +1,10 @@
 import dagster as dg
 import pytest
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.sensors import DEFAULT_TICK_SECONDS, tick_seconds
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
-from queue_pipeline.transport.errors import ConfigurationError
 
 ORDERS = QueuePipeline(name="orders", input_queue="orders", transform=lambda messages: messages)
 

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from queue_pipeline.defs.orders import TAX_PERCENT, OrderPlaced
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.messages import headers as wire
 from tools.example.assortment import ARTICLES, CUSTOMERS
 from tools.example.orders import good_orders, order_body, random_seed

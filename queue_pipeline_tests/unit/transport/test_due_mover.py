@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
-from queue_pipeline.transport.due_mover import BACKOFF, LOOK_SECONDS, RARE_LOOK_SECONDS, RETRY_SECONDS, DueMover
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AccessDeniedError,
     DatabaseUnavailableError,
     QueueNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.due_mover import BACKOFF, LOOK_SECONDS, RARE_LOOK_SECONDS, RETRY_SECONDS, DueMover
 
 
 class Clock:

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 
+from queue_pipeline.errors import AddressError, InvalidMessageError
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import NSERVICEBUS, AddressBook
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.sqlserver import SqlServer
-from queue_pipeline.transport.errors import AddressError, InvalidMessageError
 from queue_pipeline.transport.layouts.nservicebus.rows import NServiceBusRows
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import Operation, OutgoingMessage, new_message

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import sqlalchemy as sa
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import QueuePipelineError
 from tools.chaos.dagster.accountant import accounts
 from tools.chaos.dagster.faults import KINDS, SPARK_KILLED, Faults
 from tools.chaos.dagster.liveness import Liveness

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.processing.spark import warm_server as warm_spark
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import QueuePipelineError
 from tools.chaos.dagster.plan import BILLING, ORDERS
 from tools.chaos.dagster.project import CODE_SERVER, DAEMON, WEBSERVER, Project
 from tools.chaos.dagster.services import RESTART_SECONDS, STOP_SECONDS, Services

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.transport import OutgoingMessage, QueueTransport
 from queue_pipeline.transport.addresses.queues import CLAIMED_SUFFIX, DELAYED_SUFFIX
-from queue_pipeline.transport.errors import QueuePipelineError
 from tools.chaos.dagster.background import Background
 from tools.chaos.dagster.plan import (
     BILLED,

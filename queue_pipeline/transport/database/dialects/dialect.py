@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from queue_pipeline.errors import AddressError
 from queue_pipeline.transport.addresses.address import QueueAddress, check_name
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.faults import Fault
 from queue_pipeline.transport.database.statements import braces, has_statement, load_statement
-from queue_pipeline.transport.errors import AddressError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.database.dialects.dialect import Dialect
 from queue_pipeline.transport.database.dialects.postgresql import PostgreSql
 from queue_pipeline.transport.database.dialects.sqlite import Sqlite
 from queue_pipeline.transport.database.dialects.sqlserver import SqlServer
-from queue_pipeline.transport.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from sqlalchemy import URL

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from queue_pipeline.transport.errors import DriverMissingError
+from queue_pipeline.errors import DriverMissingError
 
 SQLSERVER_DRIVERS = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
 POSTGRESQL_DRIVERS = ("PostgreSQL Unicode", "PostgreSQL Unicode(x64)", "PostgreSQL")

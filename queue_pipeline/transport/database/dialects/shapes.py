@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queue_pipeline.errors import QueueNotFoundError
 from queue_pipeline.transport.database.faults import Fault
-from queue_pipeline.transport.errors import QueueNotFoundError
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.addresses.queues import QueueTable

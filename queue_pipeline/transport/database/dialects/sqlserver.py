@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from queue_pipeline.errors import AddressError
 from queue_pipeline.transport.addresses import address
 from queue_pipeline.transport.database.dialects.dialect import NO_BYTES, NO_UUID, Bounds, ColumnType, Dialect, Taken
 from queue_pipeline.transport.database.faults import Fault, native_number
-from queue_pipeline.transport.errors import AddressError
 
 if TYPE_CHECKING:
     from queue_pipeline.transport.addresses.queues import ClaimTables

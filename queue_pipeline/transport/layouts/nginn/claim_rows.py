@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.transport.addresses.queues import AddressBook, ClaimTables
 from queue_pipeline.transport.claims.claim import DEFAULT_MAX_BYTES, Claim, partly_lost, ranges
 from queue_pipeline.transport.claims.claim_table import ClaimTable
@@ -19,7 +20,6 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import Bounds
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.layouts.layout import RefusedCompletionError
 from queue_pipeline.transport.layouts.nginn.incoming import LONGEST_ERROR, Incoming
 from queue_pipeline.transport.layouts.nginn.sequences import POSTPONE_MILLISECONDS, numbered

@@ -7,9 +7,9 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from queue_pipeline.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow
 from queue_pipeline.transport.layouts.nginn.settings import LONGEST_WAIT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from queue_pipeline.transport.errors import AddressError
+from queue_pipeline.errors import AddressError
 
 PREFIX = "sql://"
 NGINN = "nginn"

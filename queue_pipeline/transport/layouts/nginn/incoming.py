@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from queue_pipeline.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, QueuePipelineError
 from queue_pipeline.transport.layouts.nginn.control import ControlMessages
 from queue_pipeline.transport.layouts.nginn.rows import StoredRow, forwarded_row
 from queue_pipeline.transport.layouts.nginn.sequences import Sequences, numbered

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.claims.claim_table import ClaimTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.failed.returns import Retried
 from queue_pipeline.transport.layouts.layout import Layout

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from queue_pipeline.errors import ConfigurationError, check_positive
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
-from queue_pipeline.transport.errors import ConfigurationError, check_positive
 from queue_pipeline.transport.layouts.nginn.control import ControlMessages
 from queue_pipeline.transport.layouts.nginn.endpoint import NGINN
 from queue_pipeline.transport.layouts.nginn.incoming import Incoming

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
-from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.failed.failed_message import first_type
 from queue_pipeline.transport.layouts.nginn.endpoint import LONGEST_ENDPOINT, is_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from queue_pipeline.transport.errors import ConfigurationError, validation_text
+from queue_pipeline.errors import ConfigurationError, validation_text
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint, parse_endpoint
 
 VARIABLE = "QUEUE_PIPELINE_NGINN"

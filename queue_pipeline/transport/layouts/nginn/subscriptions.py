@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from queue_pipeline.errors import AddressError, ConfigurationError, QueueNotFoundError, SubscriberError
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, ConfigurationError, QueueNotFoundError, SubscriberError
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import KnownSubscribers
 from queue_pipeline.transport.messages import headers as wire

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from queue_pipeline.errors import AddressError, QueueNotFoundError
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, QueueNotFoundError
 from queue_pipeline.transport.index_audit.description import describe
 from queue_pipeline.transport.index_audit.findings import Finding, nginn_findings
 from queue_pipeline.transport.inspection.status import ClaimTotals, QueueStatus, claim_totals

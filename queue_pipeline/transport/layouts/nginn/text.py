@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from json.decoder import JSONDecoder
 from typing import Any
 
-from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.errors import InvalidMessageError
 
 LONGEST_HEADERS = 4_000
 """Characters; a JSON value of SQL Server's, by which rows travel, holds no more."""

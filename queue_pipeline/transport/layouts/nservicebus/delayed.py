@@ -6,12 +6,12 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from queue_pipeline.errors import QueueNotFoundError
 from queue_pipeline.transport.addresses.queues import DELAYED_SUFFIX, AddressBook, QueueTable
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.layouts.nservicebus.forwarding import Forwarder, parts
 from queue_pipeline.transport.layouts.refused_rows import Leaving, past_refusals
 from queue_pipeline.transport.messages import headers as wire

@@ -6,16 +6,16 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from queue_pipeline.errors import (
+    AddressError,
+    QueueNotFoundError,
+    QueuePipelineError,
+)
 from queue_pipeline.transport.addresses.queues import AddressBook, ClaimTables, QueueTable
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.statements import numbered_values
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import (
-    AddressError,
-    QueueNotFoundError,
-    QueuePipelineError,
-)
 from queue_pipeline.transport.failed.error_message import Failure, failure_headers
 from queue_pipeline.transport.failed.stack_frames import frame_of, trace_at
 from queue_pipeline.transport.layouts.refused_rows import is_refusal

@@ -9,19 +9,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from queue_pipeline.transport.addresses.address import QueueAddress, check_name
-from queue_pipeline.transport.addresses.queues import NSERVICEBUS, AddressBook, QueueTable
-from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.statements import numbered_values
-from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AddressError,
     ConfigurationError,
     QueueNotFoundError,
     SubscriberError,
     TableNotFoundError,
 )
+from queue_pipeline.transport.addresses.address import QueueAddress, check_name
+from queue_pipeline.transport.addresses.queues import NSERVICEBUS, AddressBook, QueueTable
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.statements import numbered_values
+from queue_pipeline.transport.database.transaction import Transaction, repeated_if_added
 from queue_pipeline.transport.messages.event import check_width, full_name
 
 CACHE_SECONDS = 5.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from datetime import UTC, datetime
 
+from queue_pipeline.errors import AddressError, QueueNotFoundError, TableNotFoundError
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import CLAIMS_TABLE, DELAYED_SUFFIX, NSERVICEBUS, AddressBook, QueueTable
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import AddressError, QueueNotFoundError, TableNotFoundError
 from queue_pipeline.transport.index_audit.audit import IndexAuditor
 from queue_pipeline.transport.inspection.status import QueueStatus, claim_totals
 from queue_pipeline.transport.messages import headers as wire

@@ -11,13 +11,13 @@ from dagster._core.storage.event_log.schema import SqlEventLogStorageMetadata, S
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 from sqlalchemy import create_engine, func, select, text
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.orchestration import names
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.storage import dagster_storage
 from queue_pipeline.orchestration.storage.dagster_storage import remove_asset_events, remove_rows
 from queue_pipeline.transport.database.engine import open_engine
 from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.dagster import pipelines
 from queue_pipeline_tests.support.dagster.storage_rows import storage_rows
 

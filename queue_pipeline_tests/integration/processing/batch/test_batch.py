@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from pyspark.sql import functions as F
 
+from queue_pipeline.errors import ClaimLostError, QueueNotFoundError
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer
@@ -15,7 +16,6 @@ from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.databases.claimed_rows import shift_row_versions

@@ -5,6 +5,7 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
+from queue_pipeline.errors import ClaimLostError, SubscriberError, TableNotFoundError
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer
@@ -15,7 +16,6 @@ from queue_pipeline.processing.results.result_ids import result_ids
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import Event, QueueAddress, new_message
-from queue_pipeline.transport.errors import ClaimLostError, SubscriberError, TableNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.processed import process as process_claim
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.processor import BatchProcessor
 from queue_pipeline.processing.batch.transformer import SparkTransformer, Transformed
@@ -11,7 +12,6 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.errors import TransformError
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.failed.error_message import Failure
 from queue_pipeline_tests.support.databases.claimed_rows import add_row, change_row_version, remove_row
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from queue_pipeline.client import CallbackSettings, QueueClient
+from queue_pipeline.errors import AccessDeniedError
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.processing.batch.executors import Executors
 from queue_pipeline.processing.batch.transformer import SparkTransformer
@@ -16,7 +17,6 @@ from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.processing.spark.attempt_sessions import AttemptSessions
 from queue_pipeline.transport import InstallOptions, QueueAddress, QueueTransport, new_message
-from queue_pipeline.transport.errors import AccessDeniedError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import run as run_plain

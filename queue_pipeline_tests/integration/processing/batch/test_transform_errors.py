@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import functions as F
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.declaration.outcomes import Results, each, reply, send
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.processing.transforming import number, numbered, run, x
 
 

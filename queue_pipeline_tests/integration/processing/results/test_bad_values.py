@@ -5,8 +5,8 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.declaration.outcomes import Results, each, publish, reply, send
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.processing.both_routes import fill, numbers, process
 
 SPECIAL = ["-0.001", "0", "0.0002", "NaN", "Infinity", "-Infinity", "1e300"]

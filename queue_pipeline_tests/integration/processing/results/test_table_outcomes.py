@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import functions as F
 
+from queue_pipeline.errors import QueueNotFoundError, UniqueIndexMissingError
 from queue_pipeline.processing.declaration.outcomes import add_to, append_to, each, fail, send
 from queue_pipeline.processing.errors import TransformError
-from queue_pipeline.transport.errors import QueueNotFoundError, UniqueIndexMissingError
 
 DAY = date(2024, 5, 31)
 

@@ -50,7 +50,7 @@ def test_a_claim_that_another_took_is_dropped_and_the_others_are_renewed(transpo
 
 
 def test_a_database_that_is_away_is_logged_and_the_claim_is_kept(sqlite, caplog):
-    from queue_pipeline.transport.errors import DatabaseUnavailableError
+    from queue_pipeline.errors import DatabaseUnavailableError
 
     transport = sqlite.transport()
     transport.install("orders")

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from queue_pipeline.errors import DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.processing.draining import Worker, declare, drain, fill, meet, numbers
 from queue_pipeline_tests.support.waiting import eventually
 

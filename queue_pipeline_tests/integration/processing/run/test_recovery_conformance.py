@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError, DatabaseError
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import new_message
 from queue_pipeline.transport.claims.outbox import Outbox
-from queue_pipeline.transport.errors import ClaimLostError, DatabaseError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer, poisoned_by
 from queue_pipeline_tests.support.processing.recovering import run, succeed_once

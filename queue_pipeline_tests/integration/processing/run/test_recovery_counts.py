@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError, DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline.processing.declaration.recoverability import Recoverability
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import ClaimLostError, DatabaseUnavailableError, QueueNotFoundError
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer, Poisoned, poisoned_by
 from queue_pipeline_tests.support.processing.recovering import AT_ONCE, THIS_CODE, bodies, declare, fill, prove, run
 

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError, TransientDatabaseError
 from queue_pipeline.processing.declaration.recoverability import NO_RETRIES, Recoverability
 from queue_pipeline.processing.run.pipeline_run import PipelineRun
 from queue_pipeline.processing.run.recovery import Recovery
 from queue_pipeline.transport import Operation, OutgoingMessage
-from queue_pipeline.transport.errors import ClaimLostError, TransientDatabaseError
 from queue_pipeline_tests.support.databases.claimed_rows import add_row
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import bodies, declare, fill, run

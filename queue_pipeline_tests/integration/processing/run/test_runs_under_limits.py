@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
+from queue_pipeline.errors import DatabaseUnavailableError, LockTimeoutError
 from queue_pipeline.transport import QueueTransport
-from queue_pipeline.transport.errors import DatabaseUnavailableError, LockTimeoutError
 from queue_pipeline_tests.support.databases.partition import Partition
 from queue_pipeline_tests.support.processing.plain_transformer import PlainTransformer
 from queue_pipeline_tests.support.processing.recovering import declare, fill, run

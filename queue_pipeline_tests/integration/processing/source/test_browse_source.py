@@ -4,10 +4,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import GreaterThan
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.source import source
 from queue_pipeline.processing.spark.internals.calls import physical_plan
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline_tests.support.browse_source import read
 from queue_pipeline_tests.support.databases.failed import NOON, fail, failure

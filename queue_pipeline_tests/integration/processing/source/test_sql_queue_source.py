@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 from sqlalchemy import create_engine
 
+from queue_pipeline.errors import ClaimLostError, ConfigurationError, StagedLostError
 from queue_pipeline.processing.batch.messages_frame import MESSAGE
 from queue_pipeline.processing.batch.staging import TaskReport
 from queue_pipeline.processing.batch.worker_transport import EXECUTOR_VARIABLE, executor_settings
@@ -16,7 +17,6 @@ from queue_pipeline.processing.spark.errors import own_errors
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.claims.outbox import StagedGroup
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, StagedLostError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.spark.sql_queue import FORMAT, bodies, doubled, fill, is_idle, load, save, with_source
 

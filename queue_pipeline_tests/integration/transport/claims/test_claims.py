@@ -4,10 +4,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
+from queue_pipeline.errors import ClaimLostError, CommitUnknownError, ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.claims.completion import Completer, Completion
 from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.errors import ClaimLostError, CommitUnknownError, ConfigurationError, QueueNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
 pytestmark = pytest.mark.both_drivers

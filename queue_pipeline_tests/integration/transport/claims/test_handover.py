@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError, ConfigurationError, QueueNotFoundError, TableNotFoundError
 from queue_pipeline.transport import Operation, OutgoingMessage, new_message
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import ClaimLostError, ConfigurationError, QueueNotFoundError, TableNotFoundError
 from queue_pipeline_tests.support.waiting import eventually
 
 

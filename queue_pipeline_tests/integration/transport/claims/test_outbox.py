@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError, QueueNotFoundError, StagedLostError
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import ClaimLostError, QueueNotFoundError, StagedLostError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline_tests.support.databases.backends import chosen_driver

@@ -2,9 +2,9 @@
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError, RowsDifferError
 from queue_pipeline.transport import Operation, OutgoingMessage, RowsRead, TransactionMode, new_message
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import ClaimLostError, RowsDifferError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.claimed_rows import (

@@ -9,16 +9,16 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 
-from queue_pipeline.transport import QueueTransport, new_message
-from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
-from queue_pipeline.transport.database.drivers import SqlServerDriver
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AccessDeniedError,
     ConfigurationError,
     DatabaseUnavailableError,
     DriverMissingError,
 )
+from queue_pipeline.transport import QueueTransport, new_message
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
+from queue_pipeline.transport.database.drivers import SqlServerDriver
 from queue_pipeline_tests.support.databases.backends import PSYCOPG, PYODBC
 from queue_pipeline_tests.support.databases.sessions import BOTH_DRIVERS
 

@@ -11,9 +11,9 @@ import pyodbc
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from queue_pipeline.errors import ConfigurationError, DatabaseError, DatabaseUnavailableError
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.errors import ConfigurationError, DatabaseError, DatabaseUnavailableError
 from queue_pipeline_tests.support.databases.forks import in_a_child
 from queue_pipeline_tests.support.databases.sessions import backend_pid, kill, pid_of
 

@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import create_engine
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.database.dialects.odbc_drivers import with_driver
 from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import ConfigurationError
 
 TEXT = "é € \U0001f600"
 DRIVERS = ("psycopg", "pyodbc")

@@ -5,17 +5,17 @@ import threading
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from queue_pipeline.transport import Operation, QueueTransport, new_message
-from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.database.database import Database
-from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     CommitUnknownError,
     DatabaseError,
     DatabaseUnavailableError,
     DoomedTransactionError,
 )
+from queue_pipeline.transport import Operation, QueueTransport, new_message
+from queue_pipeline.transport.claims.completion import Completion
+from queue_pipeline.transport.database.command import Command
+from queue_pipeline.transport.database.database import Database
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.databases.sessions import BOTH_DRIVERS, backend_pid, kill, pid_of
 from tools.postgres_cluster import PostgresCluster

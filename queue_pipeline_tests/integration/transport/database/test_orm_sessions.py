@@ -5,8 +5,8 @@ import json
 import pytest
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
+from queue_pipeline.errors import DoomedTransactionError
 from queue_pipeline.transport import Operation, QueueTransport, TransactionMode, new_message
-from queue_pipeline.transport.errors import DoomedTransactionError
 
 pytestmark = pytest.mark.both_drivers
 

@@ -6,15 +6,15 @@ import pytest
 from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.pool import NullPool
 
-from queue_pipeline.transport import QueueTransport, TransactionMode, new_message
-from queue_pipeline.transport.database.engine import open_engine
-from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     ConfigurationError,
     DatabaseUnavailableError,
     DoomedTransactionError,
     QueueNotFoundError,
 )
+from queue_pipeline.transport import QueueTransport, TransactionMode, new_message
+from queue_pipeline.transport.database.engine import open_engine
+from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline_tests.support.databases.forks import in_a_child
 from queue_pipeline_tests.support.databases.sessions import backend_pid, kill, pid_of
 

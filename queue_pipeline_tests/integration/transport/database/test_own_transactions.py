@@ -7,15 +7,15 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from queue_pipeline.transport import Operation, TransactionMode, new_message
-from queue_pipeline.transport.database.engine import open_engine
-from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     ConfigurationError,
     DatabaseUnavailableError,
     DoomedTransactionError,
     QueueNotFoundError,
 )
+from queue_pipeline.transport import Operation, TransactionMode, new_message
+from queue_pipeline.transport.database.engine import open_engine
+from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.databases.sessions import kill, pid_of
 

@@ -8,6 +8,13 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import create_engine, event, text
 
+from queue_pipeline.errors import (
+    AccessDeniedError,
+    DatabaseError,
+    DatabaseUnavailableError,
+    InvalidMessageError,
+    QueueNotFoundError,
+)
 from queue_pipeline.transport import (
     MessageColumns,
     Operation,
@@ -21,13 +28,6 @@ from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.database.setting import database_url
 from queue_pipeline.transport.database.transaction import Transaction
-from queue_pipeline.transport.errors import (
-    AccessDeniedError,
-    DatabaseError,
-    DatabaseUnavailableError,
-    InvalidMessageError,
-    QueueNotFoundError,
-)
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.send import COPIED_TYPES
 from queue_pipeline_tests.support.databases.backends import PSYCOPG, PYODBC

@@ -8,8 +8,8 @@ import threading
 import pytest
 from sqlalchemy import event
 
+from queue_pipeline.errors import DatabaseUnavailableError
 from queue_pipeline.transport import QueueTransport, new_message
-from queue_pipeline.transport.errors import DatabaseUnavailableError
 
 
 def test_the_folder_of_a_sqlite_file_is_created_with_the_first_connection(tmp_path):

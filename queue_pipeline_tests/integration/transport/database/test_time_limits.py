@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 
+from queue_pipeline.errors import CommitUnknownError, DatabaseUnavailableError, LockTimeoutError
 from queue_pipeline.transport import Operation, QueueTransport, new_message
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialects.odbc_drivers import packaged_sqlserver_driver
-from queue_pipeline.transport.errors import CommitUnknownError, DatabaseUnavailableError, LockTimeoutError
 from queue_pipeline_tests.support.databases.backends import PYODBC
 from queue_pipeline_tests.support.databases.partition import Partition
 from queue_pipeline_tests.support.waiting import eventually

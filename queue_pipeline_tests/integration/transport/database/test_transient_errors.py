@@ -7,9 +7,9 @@ import threading
 import pytest
 from sqlalchemy import text
 
+from queue_pipeline.errors import TransientDatabaseError
 from queue_pipeline.transport import QueueTransport, new_message
 from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.errors import TransientDatabaseError
 
 pytestmark = pytest.mark.both_drivers
 

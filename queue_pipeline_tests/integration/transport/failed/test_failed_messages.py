@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed.failed_message import Selection
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.send import Sender

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport import InstallOptions, new_message
 from queue_pipeline.transport import transport as transport_module
 from queue_pipeline.transport.database.command import Command
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.index_audit.audit import Severity, indexes_to_warn_of
 from queue_pipeline_tests.support.databases.index_audit import codes, drop, fix
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import BaseModel
 
+from queue_pipeline.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.processing.body.parse import body_parser
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.errors import ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.failed.failed_message import Group, Selection
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.messages import headers as wire

@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.waiting import eventually
 
 

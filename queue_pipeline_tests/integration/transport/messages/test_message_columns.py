@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.transport import MessageColumns, Operation, OutgoingMessage, new_message
-from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     ClaimLostError,
     InvalidMessageError,
     QueueNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport import MessageColumns, Operation, OutgoingMessage, new_message
+from queue_pipeline.transport.claims.completion import Completion
+from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.backends import run_sql
 

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from queue_pipeline.errors import AccessDeniedError, AddressError, ConfigurationError, QueuePipelineError
 from queue_pipeline.transport import InstallOptions, Operation, QueueTransport, new_message
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
-from queue_pipeline.transport.errors import AccessDeniedError, AddressError, ConfigurationError, QueuePipelineError
 from queue_pipeline.transport.operations.install import script, steps
 from queue_pipeline_tests.support.databases.backends import run_sql
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from queue_pipeline.cli.commands import pauses as command
-from queue_pipeline.transport.errors import ConfigurationError, TableNotFoundError
+from queue_pipeline.errors import ConfigurationError, TableNotFoundError
 from queue_pipeline_tests.support.command_line import CommandLine
 
 

@@ -5,7 +5,7 @@ import sys
 
 from sqlalchemy import create_engine
 
-from queue_pipeline.transport.errors import DatabaseUnavailableError
+from queue_pipeline.errors import DatabaseUnavailableError
 from queue_pipeline.transport.operations.process_identity import is_gone, this_process
 from queue_pipeline.transport.operations.slots import RunSlots
 from queue_pipeline.transport.transport import QueueTransport

@@ -2,8 +2,8 @@
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError, TableNotFoundError
 from queue_pipeline.transport import InstallOptions
-from queue_pipeline.transport.errors import ConfigurationError, TableNotFoundError
 from queue_pipeline.transport.operations.slots import RunSlots
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.command_line import CommandLine

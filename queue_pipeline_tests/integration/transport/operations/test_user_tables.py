@@ -6,15 +6,15 @@ from decimal import Decimal
 
 import pytest
 
-from queue_pipeline.transport import Operation, OutgoingMessage, TableRows, new_message
-from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     ConfigurationError,
     DatabaseError,
     QueueNotFoundError,
     TableNotFoundError,
     UniqueIndexMissingError,
 )
+from queue_pipeline.transport import Operation, OutgoingMessage, TableRows, new_message
+from queue_pipeline.transport.claims.completion import Completion
 
 pytestmark = pytest.mark.both_drivers
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType, VariantType
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.body.ddl import parse_ddl
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.body.schema import check_body_schema
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.processing.bodies import payload, problem
 
 DDL = (

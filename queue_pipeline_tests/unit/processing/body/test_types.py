@@ -34,9 +34,9 @@ from pydantic import (
 from pyspark.sql.pandas.types import from_arrow_type
 from typing_extensions import TypedDict
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.body.parse import BodyParser
 from queue_pipeline.processing.body.schema import check_body_schema
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.processing.bodies import payload, problem
 
 ID = "0c0a9d0a-8d5c-4c5a-9a57-3f2d6a4c1e11"

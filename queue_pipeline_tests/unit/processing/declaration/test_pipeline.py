@@ -5,10 +5,10 @@ import re
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.declaration.outcomes import publish
 from queue_pipeline.processing.declaration.pipeline import Output, QueuePipeline
 from queue_pipeline.transport import TransactionMode
-from queue_pipeline.transport.errors import ConfigurationError
 
 
 def passing(messages):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.declaration.recoverability import (
     DelayedRetry,
@@ -14,7 +15,6 @@ from queue_pipeline.processing.declaration.recoverability import (
     retry_headers,
 )
 from queue_pipeline.processing.failures.decision import Step, after_failure
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.messages import headers as wire
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.processing.results.bad_values import check_span
 from queue_pipeline.processing.results.sorting import REFUSED, ROW_VERSION, sort_outcomes
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline_tests.support.processing.outcome_tables import fail, message, publish, related, reply, send
 
 DAY = 24 * 3600 * 1000

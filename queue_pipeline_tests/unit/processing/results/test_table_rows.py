@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queue_pipeline.errors import QueuePipelineError
 from queue_pipeline.processing.results.table_rows import OutcomeRows, together
-from queue_pipeline.transport.errors import QueuePipelineError
 from queue_pipeline.transport.operations.user_table_sql import TableRows
 
 LARGEST = 2**63 - 1

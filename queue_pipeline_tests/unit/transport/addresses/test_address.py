@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from queue_pipeline.errors import AddressError
 from queue_pipeline.transport.addresses import address
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.postgresql import PostgreSql
 from queue_pipeline.transport.database.dialects.sqlserver import SqlServer
-from queue_pipeline.transport.errors import AddressError
 from queue_pipeline_tests.support.databases.hostile_names import (
     dialects,
     is_sqlserver_table,

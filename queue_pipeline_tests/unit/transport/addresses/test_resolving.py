@@ -5,13 +5,13 @@ import sqlglot
 from hypothesis import assume, example, given
 from sqlglot import exp
 
+from queue_pipeline.errors import AddressError
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import AddressBook, QueueTable
 from queue_pipeline.transport.database.dialects.dialect import Dialect
 from queue_pipeline.transport.database.dialects.postgresql import PostgreSql
 from queue_pipeline.transport.database.dialects.sqlite import Sqlite
 from queue_pipeline.transport.database.dialects.sqlserver import SqlServer
-from queue_pipeline.transport.errors import AddressError
 from queue_pipeline_tests.support.databases.hostile_names import (
     SQLGLOT_NAMES,
     dialects,

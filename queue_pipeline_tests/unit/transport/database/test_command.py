@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from queue_pipeline.errors import AddressError, DatabaseError, TableNotFoundError
 from queue_pipeline.transport import QueueAddress
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import AddressError, DatabaseError, TableNotFoundError
 
 SETTINGS = {
     "sqlite": "sqlite:///queues.db",

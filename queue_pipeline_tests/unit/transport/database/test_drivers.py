@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 
+from queue_pipeline.errors import (
+    ConfigurationError,
+    DatabaseError,
+    DatabaseUnavailableError,
+    TransientDatabaseError,
+)
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.command import Command
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.drivers import DRIVERS, Driver, SqliteDriver, SqlServerDriver, chunks
 from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import (
-    ConfigurationError,
-    DatabaseError,
-    DatabaseUnavailableError,
-    TransientDatabaseError,
-)
 
 TABLE = "CREATE TABLE t (n INTEGER PRIMARY KEY, id TEXT, milliseconds INT, headers TEXT, body BLOB, batch TEXT)"
 IN_ROW = Command(

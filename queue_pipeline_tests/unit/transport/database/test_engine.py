@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
+from queue_pipeline.errors import DatabaseUnavailableError
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.engine import IDLE_CONNECTIONS
 from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import DatabaseUnavailableError
 
 
 class Referable(sqlite3.Connection):

@@ -3,13 +3,13 @@
 import pyodbc
 import pytest
 
-from queue_pipeline.transport.database.dialects.postgresql import PostgreSql
-from queue_pipeline.transport.database.dialects.sqlserver import SqlServer
-from queue_pipeline.transport.database.faults import Fault, driver_message, translate
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     DatabaseUnavailableError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport.database.dialects.postgresql import PostgreSql
+from queue_pipeline.transport.database.dialects.sqlserver import SqlServer
+from queue_pipeline.transport.database.faults import Fault, driver_message, translate
 from queue_pipeline_tests.support.databases.odbc_errors import MICROSOFT, freetds, microsoft, psqlodbc
 
 VICTIM_TEXT = (

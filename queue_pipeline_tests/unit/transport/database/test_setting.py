@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import URL, make_url
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport import QueueTransport
 from queue_pipeline.transport.database.database import Database
 from queue_pipeline.transport.database.setting import (
@@ -18,7 +19,6 @@ from queue_pipeline.transport.database.setting import (
     secrets,
     shown,
 )
-from queue_pipeline.transport.errors import ConfigurationError
 
 SECRET = "s3cr3t-Pässwörd"
 

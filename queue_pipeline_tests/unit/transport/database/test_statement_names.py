@@ -12,6 +12,7 @@ import sqlglot
 from sqlalchemy import text as sql_text
 from sqlglot import exp
 
+from queue_pipeline.errors import AddressError
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.command import Command
@@ -22,7 +23,6 @@ from queue_pipeline.transport.database.statements import (
     numbered_values,
     value_names,
 )
-from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 from queue_pipeline.transport.operations.install import InstallOptions, script, steps
 from queue_pipeline_tests.support.databases.sql_sections import (

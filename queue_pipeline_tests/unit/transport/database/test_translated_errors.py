@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.transport.database.faults import Fault, driver_message, native_number, translate
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     DatabaseError,
@@ -23,6 +22,7 @@ from queue_pipeline.transport.errors import (
     TransientDatabaseError,
     UniqueIndexMissingError,
 )
+from queue_pipeline.transport.database.faults import Fault, driver_message, native_number, translate
 from queue_pipeline_tests.support.databases.odbc_errors import freetds, microsoft, psqlodbc
 
 

@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.dialects.mssql.pyodbc import MSDialect_pyodbc
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.failed.failed_message import Selection, bare_name, first_type, full_name
 from queue_pipeline.transport.failed.returns import without_failure
 from queue_pipeline.transport.layouts.nservicebus.forwarding import ROWS_PER_STATEMENT, parts

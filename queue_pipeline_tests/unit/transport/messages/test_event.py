@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.messages.event import Event, event_of, full_name
 
 BOX = "Shop.Box`1[[Shop.Order, Shop, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null]]"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
 
 # --- the JSON of the Headers column ------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message import (
     OutgoingMessage,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlglot import exp
 
+from queue_pipeline.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
 from queue_pipeline.transport.database.drivers import DRIVERS
-from queue_pipeline.transport.errors import AddressError, ConfigurationError
 from queue_pipeline.transport.operations.user_table_sql import RowWriter, TableRows
 from queue_pipeline.transport.operations.user_tables import check_rows, folded, plain_values
 

@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
+from queue_pipeline.errors import AccessDeniedError, ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport import InstallOptions, QueueTransport
 from queue_pipeline.transport import transport as transport_module
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.claims.completion import Completion
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
-from queue_pipeline.transport.errors import AccessDeniedError, ConfigurationError, QueueNotFoundError
 from queue_pipeline.transport.operations.install import script, steps
 from queue_pipeline_tests.support.nginn.nginn_bus import (
     BILLING,

@@ -2,9 +2,9 @@
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.addresses.address import QueueAddress
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.queue import NGinnFigures, require_nginn
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, SENDER, body_of, number_of, placed

@@ -15,10 +15,10 @@ from unittest import mock
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.transport import Operation, OutgoingMessage
 from queue_pipeline.transport.claims.claim import Claim
 from queue_pipeline.transport.claims.completion import Completion, FailedRow
-from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.transport import QueueTransport
 from queue_pipeline_tests.support.databases.backends import Backend

@@ -2,9 +2,9 @@
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError, RowsDifferError
 from queue_pipeline.transport import Operation, RowsRead
 from queue_pipeline.transport.claims.completion import Completion, FailedRow
-from queue_pipeline.transport.errors import ClaimLostError, RowsDifferError
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, number_of, placed
 
 

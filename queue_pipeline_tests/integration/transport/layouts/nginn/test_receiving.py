@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport import Operation, TransactionMode
 from queue_pipeline.transport.claims.completion import Completion
-from queue_pipeline.transport.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.receiving import NGinnReceiver
 from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, body_of, number_of, placed

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from queue_pipeline.errors import AddressError, InvalidMessageError, QueueNotFoundError
 from queue_pipeline.transport import OutgoingMessage, new_message
-from queue_pipeline.transport.errors import AddressError, InvalidMessageError, QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.nginn.nginn_bus import ORDERS, PLACED, SENDER, placed
 

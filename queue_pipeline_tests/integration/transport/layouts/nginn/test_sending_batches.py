@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from queue_pipeline.errors import AddressError, InvalidMessageError, QueueNotFoundError
 from queue_pipeline.transport import Operation, new_message
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES
-from queue_pipeline.transport.errors import AddressError, InvalidMessageError, QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.messages.message_columns import MessageColumns
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, SENDER, number_of, placed

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from queue_pipeline.errors import ClaimLostError
 from queue_pipeline.transport import Operation
 from queue_pipeline.transport.claims.completion import Completion, FailedRow
-from queue_pipeline.transport.errors import ClaimLostError
 from queue_pipeline_tests.support.nginn.nginn_bus import BILLING, ORDERS, body_of, number_of, placed, settings
 
 

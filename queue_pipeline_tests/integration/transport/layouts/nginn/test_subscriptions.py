@@ -2,8 +2,8 @@
 
 import pytest
 
+from queue_pipeline.errors import ConfigurationError, SubscriberError
 from queue_pipeline.transport import new_message
-from queue_pipeline.transport.errors import ConfigurationError, SubscriberError
 from queue_pipeline.transport.layouts.nginn.subscriptions import EVERYTHING
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.nginn.nginn_bus import (

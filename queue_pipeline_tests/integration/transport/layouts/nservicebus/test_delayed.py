@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import create_engine
 
+from queue_pipeline.errors import QueueNotFoundError
 from queue_pipeline.transport import TransactionMode, new_message
 from queue_pipeline.transport.due_mover import DueMover
-from queue_pipeline.transport.errors import QueueNotFoundError
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.databases.backends import run_sql
 from queue_pipeline_tests.support.waiting import eventually

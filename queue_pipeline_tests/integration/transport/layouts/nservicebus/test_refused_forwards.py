@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.transport import TransactionMode, new_message
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     DatabaseError,
     DatabaseUnavailableError,
     QueueNotFoundError,
     TransientDatabaseError,
 )
+from queue_pipeline.transport import TransactionMode, new_message
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline.transport.operations.install import InstallOptions
 from queue_pipeline.transport.transport import QueueTransport

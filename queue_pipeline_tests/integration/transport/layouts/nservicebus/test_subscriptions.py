@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from queue_pipeline.transport import Event, QueueAddress, new_message
-from queue_pipeline.transport.errors import (
+from queue_pipeline.errors import (
     AddressError,
     ConfigurationError,
     InvalidMessageError,
     SubscriberError,
     TableNotFoundError,
 )
+from queue_pipeline.transport import Event, QueueAddress, new_message
 from queue_pipeline.transport.layouts.nservicebus.subscriptions import KnownSubscribers, Subscription, Subscriptions
 from queue_pipeline.transport.messages import headers as wire
 from queue_pipeline_tests.support.command_line import CommandLine

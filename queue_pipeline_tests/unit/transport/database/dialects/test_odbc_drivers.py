@@ -4,6 +4,7 @@ import pyodbc
 import pytest
 from sqlalchemy import URL, create_engine
 
+from queue_pipeline.errors import DriverMissingError
 from queue_pipeline.transport.database.dialects import odbc_drivers
 from queue_pipeline.transport.database.dialects.odbc_drivers import (
     SQLSERVER_DRIVERS,
@@ -13,7 +14,6 @@ from queue_pipeline.transport.database.dialects.odbc_drivers import (
 )
 from queue_pipeline.transport.database.dialects.odbc_postgresql import OdbcPostgreSqlDialect
 from queue_pipeline.transport.database.setting import database_url
-from queue_pipeline.transport.errors import DriverMissingError
 
 EIGHTEEN, SEVENTEEN, FREETDS = SQLSERVER_DRIVERS
 

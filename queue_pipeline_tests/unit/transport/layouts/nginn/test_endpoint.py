@@ -1,8 +1,8 @@
 import pytest
 
+from queue_pipeline.errors import AddressError
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
-from queue_pipeline.transport.errors import AddressError
 from queue_pipeline.transport.layouts.nginn.endpoint import is_endpoint, parse_endpoint
 from queue_pipeline.transport.layouts.nginn.settings import NGinnSettings
 

@@ -3,10 +3,10 @@ import uuid
 
 import pytest
 
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.addresses.queues import AddressBook
 from queue_pipeline.transport.database.dialects.dialect import NEVER_EXPIRES, Row
 from queue_pipeline.transport.database.dialects.lookup import DIALECTS
-from queue_pipeline.transport.errors import InvalidMessageError
 from queue_pipeline.transport.layouts.nginn.rows import (
     StoredRow,
     claimed_row,

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from queue_pipeline.transport.errors import ConfigurationError
+from queue_pipeline.errors import ConfigurationError
 from queue_pipeline.transport.layouts.nginn.settings import (
     NGinnSettings,
     default_nginn_settings,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_pipeline.transport.errors import InvalidMessageError
+from queue_pipeline.errors import InvalidMessageError
 from queue_pipeline.transport.layouts.nginn.text import decode_headers, encode_headers, to_ascii, type_of, typed_body
 
 plain = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="=|"), min_size=1)

@@ -1,4 +1,4 @@
-"""Every error the transport raises on purpose: each names what failed and the next step."""
+"""The errors that programs may catch. Each names what failed and the next step."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+
+__all__ = [
+    "QueuePipelineError",
+    "ConfigurationError",
+    "InvalidMessageError",
+    "MessageTooLargeError",
+    "QueueNotFoundError",
+    "AccessDeniedError",
+    "DatabaseError",
+    "DatabaseUnavailableError",
+    "LockTimeoutError",
+    "CommitUnknownError",
+    "DoomedTransactionError",
+    "ClaimLostError",
+    "RowsDifferError",
+    "RequestTimeoutError",
+    "ClientClosedError",
+]
 
 
 class QueuePipelineError(Exception):
