@@ -26,6 +26,7 @@ BELOW = ("queue_pipeline.transport.", "queue_pipeline.errors.")
 """What the transport may import of the package."""
 LAYOUTS = "queue_pipeline.transport.layouts"
 KNOW_LAYOUTS = {
+    "queue_pipeline/__init__.py": "exports the settings of NGinn queues",
     "queue_pipeline/transport/parts.py": "puts the layouts together",
     "queue_pipeline/transport/addresses/queues.py": "reads addresses of the form sql://alias/Queue",
     "queue_pipeline/transport/settings.py": "has the settings of NGinn queues",
