@@ -42,7 +42,7 @@ class Peeked:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a pipeline: slots at work, and how the last ones ended."""
+    """The runs of a pipeline: slots in use, and how the last ones ended."""
 
     slots: int = 0
     """Batches that are in work, or may be, over all machines."""
@@ -77,7 +77,7 @@ class Surroundings(Protocol):
         """Count what waits."""
 
     def runs(self, pipeline: QueuePipeline) -> Runs:
-        """Count who is at work."""
+        """Count the slots in use, and how the last runs ended."""
 
     def paused(self) -> set[str]:
         """The names of paused pipelines."""
@@ -228,7 +228,7 @@ class _PeekLoop:
         is_limited = pipeline.retries.is_limited(runs.failed_attempts)
         most = 1 if is_limited else pipeline.max_concurrency
         demand = Demand(found.waiting, found.capped, runs.slots, pipeline.batch_messages, most)
-        self._said[name] = f"{name}: {_wait(found)}, {count_of(runs.slots, 'slot')} at work"
+        self._said[name] = f"{name}: {_wait(found)}, {count_of(runs.slots, 'slot')} in use"
         if runs.elsewhere:
             self._said[name] += f", {runs.elsewhere} of them on other machines"
         if is_limited:

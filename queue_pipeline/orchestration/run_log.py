@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """What happened in a run since the report before, and a sentence about it."""
+    """What happened in a run since the last report, and a sentence about it."""
 
     figures: RunFigures
     sentence: str

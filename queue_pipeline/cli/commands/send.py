@@ -58,7 +58,7 @@ content_type_option = click.option("--content-type", type=Text(), metavar="TYPE"
 @queue_argument
 @body_options
 @click.option("--jsonl", type=click.File("rb"), metavar="FILE|-", help="Send the messages of a file, one per line.")
-@click.option("--skip-bad", is_flag=True, help="With --jsonl: leave out lines that are no messages.")
+@click.option("--skip-bad", is_flag=True, help="With --jsonl: skip lines that are not valid messages.")
 @number("--count", help="Send N messages with this body.")
 @type_option
 @ttl_option
@@ -91,7 +91,7 @@ def send(
         others = {"body": body, "body_file": body_file, "count": count, "header": headers or None, **named}
         given = [f"--{name.replace('_', '-')}" for name, value in others.items() if value is not None]
         if given:
-            raise click.UsageError(f"--jsonl says it all in its lines; leave out {', '.join(given)}")
+            raise click.UsageError(f"--jsonl takes all of this from its lines; leave out {', '.join(given)}")
         _send_file(session, queue, jsonl, skip_bad)
         return
     if skip_bad:

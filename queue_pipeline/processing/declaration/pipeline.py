@@ -112,7 +112,9 @@ class QueuePipeline(BaseModel):
     )
     endpoint: str | None = Field(default=None, min_length=1, description="the endpoint's name on the wire")
     reply_to: str | None = Field(
-        default=None, min_length=1, description="where answers to what it sends are to go, if not to its input queue"
+        default=None,
+        min_length=1,
+        description="the queue for answers to the messages that it sends; its input queue by default",
     )
 
     def __init__(self, **values: Any) -> None:

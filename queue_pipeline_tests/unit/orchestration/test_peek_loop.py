@@ -19,7 +19,7 @@ def test_a_message_that_waits_is_answered_at_once():
     outcome = world.tick(pipeline())
     assert [(start.pipeline.name, start.slots, start.waiting) for start in outcome.starts] == [("orders", 2, "5")]
     assert world.slept == []
-    assert outcome.said == ("orders: 5 messages wait, 0 slots at work",)
+    assert outcome.said == ("orders: 5 messages wait, 0 slots in use",)
 
 
 def test_a_tick_returns_the_moment_something_waits():

@@ -44,18 +44,18 @@ def test_a_full_house_starts_nothing_and_says_who_is_at_work():
     world = World(waiting={"orders": 1_000}, working={"orders": Runs(2)}, capped=True)
     outcome = world.tick(pipeline(), budget=3)
     assert outcome.starts == ()
-    assert outcome.said == ("orders: 1,000 or more messages wait, 2 slots at work",)
+    assert outcome.said == ("orders: 1,000 or more messages wait, 2 slots in use",)
 
 
 def test_receivers_on_other_machines_count_and_are_told():
     world = World(waiting={"orders": 1_000}, working={"orders": Runs(2, elsewhere=2)})
     outcome = world.tick(pipeline(), budget=3)
     assert outcome.starts == ()
-    assert outcome.said == ("orders: 1,000 messages wait, 2 slots at work, 2 of them on other machines",)
+    assert outcome.said == ("orders: 1,000 messages wait, 2 slots in use, 2 of them on other machines",)
     world.working["orders"] = Runs(1, elsewhere=1)
     outcome = world.tick(pipeline())
     assert [start.slots for start in outcome.starts] == [1]
-    assert outcome.said == ("orders: 1,000 messages wait, 1 slot at work, 1 of them on other machines",)
+    assert outcome.said == ("orders: 1,000 messages wait, 1 slot in use, 1 of them on other machines",)
 
 
 @pytest.mark.parametrize(("slots", "elsewhere", "starts"), [(0, 0, 0), (1, 1, 0), (2, 1, 1), (1, 0, 1)])

@@ -127,7 +127,7 @@ def test_a_new_run_is_requested_while_one_of_old_code_finishes_its_last_batch(ba
     monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0")
     queues.send("orders", [new_message("1")])
     run = start_run(instance, queues, places=1)
-    assert skip_reason(ticked(backend, instance)) == "orders: 1 message waits, 2 slots at work"
+    assert skip_reason(ticked(backend, instance)) == "orders: 1 message waits, 2 slots in use"
     queues.slots.end(queues.resolve("orders"), names.owner(run.run_id), "the code changed: shop.prices")
     (request,) = ticked(backend, instance).run_requests
     assert request.tags[names.SLOTS_TAG] == "1", "the other of the two places"

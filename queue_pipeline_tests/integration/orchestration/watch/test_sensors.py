@@ -142,7 +142,7 @@ def test_no_run_is_requested_while_as_many_are_in_flight_as_are_allowed(sqlite, 
     add_run(instance, status)
     result = peek(sqlite, instance, declared)
     assert requested(result) == []
-    assert skip_reason(result) == "orders: 5 messages wait, 4 slots at work"
+    assert skip_reason(result) == "orders: 5 messages wait, 4 slots in use"
 
 
 def occupy(transport, owner, places, most=4):
@@ -154,7 +154,7 @@ def test_what_other_machines_have_in_work_is_counted_and_told(backend, queues, i
     occupy(queues, "run elsewhere", 2, most=2)
     result = peek(backend, instance)
     assert requested(result) == []
-    assert skip_reason(result) == "orders: 5 messages wait, 2 slots at work, 2 of them on other machines"
+    assert skip_reason(result) == "orders: 5 messages wait, 2 slots in use, 2 of them on other machines"
     queues.slots.release(queues.resolve("orders"), "run elsewhere", keep=1)
     assert [tags[names.SLOTS_TAG] for _, tags in requested(peek(backend, instance))] == ["1"]
     queues.slots.release_owner("run elsewhere")
@@ -170,7 +170,7 @@ def test_a_run_and_its_places_are_counted_once(backend, queues, instance):
     occupy(queues, "run elsewhere", 3, most=6)
     result = peek(backend, instance, declared)
     assert requested(result) == []
-    assert skip_reason(result) == "orders: 5 messages wait, 6 slots at work, 3 of them on other machines"
+    assert skip_reason(result) == "orders: 5 messages wait, 6 slots in use, 3 of them on other machines"
 
 
 def test_a_run_without_the_tag_of_its_pipeline_is_counted_by_its_places(backend, queues, instance):
@@ -180,7 +180,7 @@ def test_a_run_without_the_tag_of_its_pipeline_is_counted_by_its_places(backend,
     occupy(queues, names.owner(run.run_id), 2, most=2)
     result = peek(backend, instance)
     assert requested(result) == []
-    assert skip_reason(result) == "orders: 5 messages wait, 2 slots at work"
+    assert skip_reason(result) == "orders: 5 messages wait, 2 slots in use"
 
 
 def test_runs_of_other_pipelines_and_ended_ones_are_not_counted(sqlite, instance):

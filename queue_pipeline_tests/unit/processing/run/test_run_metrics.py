@@ -103,7 +103,7 @@ def test_ties_keep_their_order():
 def test_the_metadata_of_a_run_has_a_number_for_each_plot_and_what_matters_comes_first():
     run = figures(report([1.0, 2.0], sent=2, failed=1))
     values = of_run(run, "queue-pipeline errors retry --all")
-    assert set(values) == keys("Asset of a pipeline: since the report before")
+    assert set(values) == keys("Asset of a pipeline: since the last report")
     plots = sorted(name for name in values if isinstance(values[name], int | float))
     assert [name.partition("_p")[0] for name in plots] == [
         "handled_messages", "latency_max_s", "latency", "latency", "messages_in", "messages_out",
@@ -120,9 +120,7 @@ def test_the_metadata_of_a_run_has_a_number_for_each_plot_and_what_matters_comes
 def test_the_last_report_of_a_run_has_its_sums_too():
     whole = figures(report([1.0, 2.0], sent=2, failed=1), report([3.0], sent=1))
     values = of_run(figures(report([3.0], sent=1)), "", whole, "the queue is empty")
-    known = keys("Asset of a pipeline: since the report before") | keys(
-        "Asset of a pipeline: the whole run, at its end"
-    )
+    known = keys("Asset of a pipeline: since the last report") | keys("Asset of a pipeline: the whole run, at its end")
     assert set(values) == {name for name in known if not name.startswith("spark_parts")}
     assert (values["messages_in"], values["run_messages_in"], values["run_batches"]) == (1, 3, 2)
     assert values["run_ended_because"] == "the queue is empty"
