@@ -16,7 +16,7 @@ import pytest
 from queue_pipeline.orchestration import sensors
 from queue_pipeline.orchestration.definitions import build_definitions
 from queue_pipeline.orchestration.run_log import REPORT_SECONDS
-from queue_pipeline.orchestration.watch import queue_observations
+from queue_pipeline.orchestration.watch import queue_observations, surroundings
 from queue_pipeline.orchestration.watch.upkeep import Upkeep
 from queue_pipeline.transport import new_message
 from queue_pipeline_tests.support.dagster import pipelines
@@ -37,8 +37,8 @@ class Days:
         self._cursor: str | None = None
         clock = SimpleNamespace(time=lambda: self.now, monotonic=time.monotonic)
         monkeypatch.setenv("QUEUE_PIPELINE_TICK_SECONDS", "0.001")
-        monkeypatch.setattr(queue_observations, "time", clock)
-        monkeypatch.setattr(sensors, "time", clock)
+        for module in (queue_observations, sensors, surroundings):
+            monkeypatch.setattr(module, "time", clock)
         monkeypatch.setattr(sensors, "Upkeep", functools.partial(Upkeep, clock=lambda: self.now))
         self._sensor = peek_sensor(pipelines.declare())
 
