@@ -29,7 +29,7 @@ def cli(backend: Backend) -> CommandLine:
     return cli
 
 
-def test_install_tells_what_it_created_and_what_was_there(backend: Backend) -> None:
+def test_install_reports_what_it_created_and_what_existed(backend: Backend) -> None:
     cli = CommandLine(backend)
     first = cli("install", "orders", "--json").json["tables"]
     assert len(first) == 10
@@ -176,7 +176,7 @@ def test_claims_are_listed_and_released_as_they_were_listed(cli: CommandLine, ba
     assert transport.claims.held_by("run-2") == [taken_over]
 
 
-def test_a_missing_index_is_a_finding_with_its_cost_and_its_cure(cli: CommandLine, backend: Backend) -> None:
+def test_a_missing_index_is_a_finding_with_its_cost_and_its_fix(cli: CommandLine, backend: Backend) -> None:
     transport = backend.transport()
     _drop_expiry_index(backend, transport)
     found = cli("audit-indexes", "orders", "--json")

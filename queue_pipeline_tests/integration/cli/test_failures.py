@@ -42,7 +42,7 @@ def test_a_driver_that_is_not_installed_is_named(postgres: PostgresCluster) -> N
     assert postgres.password not in failed.err
 
 
-def test_a_database_that_is_away_is_reported_once() -> None:
+def test_an_unavailable_database_is_reported_once() -> None:
     failed = run("--database", "postgresql://u:s3cret@127.0.0.1:1/db", "peek", "orders")
     assert failed.code == 4
     assert "cannot be reached" in failed.error

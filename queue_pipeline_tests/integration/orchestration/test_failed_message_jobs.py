@@ -60,14 +60,14 @@ def test_failed_messages_of_every_pipeline_go_back(backend, failed, instance):
     assert (failed.peek("error"), failed.peek("parcel_errors")) == (0, 0)
 
 
-def test_chosen_messages_go_back(backend, failed, instance):
+def test_selected_messages_are_returned(backend, failed, instance):
     assert execute(backend, instance, "retry_errors", exception="Timeout")["returned"] == 1
     assert execute(backend, instance, "retry_errors", ids=["c", "unknown"], to="billing")["returned"] == 1
     assert (ids(failed, "orders"), ids(failed, "billing"), ids(failed, "error")) == (["b"], ["c"], ["a"])
     assert execute(backend, instance, "retry_errors", error_queue="parcel_errors", all=True)["returned"] == 0
 
 
-def test_what_stays_is_told_in_a_table_and_the_run_succeeds(backend, failed, instance):
+def test_what_stays_is_reported_in_a_table_and_the_run_succeeds(backend, failed, instance):
     failed.send("error", [failure(failed, "gone", "nowhere"), OutgoingMessage(b"", {wire.MESSAGE_ID: "lost"})])
     told = execute(backend, instance, "retry_errors", error_queue="error", all=True)
     assert (told["returned"], told["stayed"]) == (2, 2)
@@ -78,7 +78,7 @@ def test_what_stays_is_told_in_a_table_and_the_run_succeeds(backend, failed, ins
     assert ids(failed, "error") == ["gone", "lost"]
 
 
-def test_chosen_messages_are_discarded(backend, failed, instance):
+def test_selected_messages_are_discarded(backend, failed, instance):
     told = execute(backend, instance, "discard_errors", failed_queue="orders", message_type="Shop.OrderPlaced")
     assert told["discarded"] == 2
     assert {row["discarded"] for row in told["queues"]} == {0, 2}
@@ -86,7 +86,7 @@ def test_chosen_messages_are_discarded(backend, failed, instance):
 
 
 @pytest.mark.parametrize("job", OPS)
-def test_an_empty_choice_is_refused_and_nothing_happens(backend, failed, instance, job):
+def test_an_empty_selection_is_refused_and_nothing_happens(backend, failed, instance, job):
     with pytest.raises(ConfigurationError, match="nothing is chosen; give ids"):
         execute(backend, instance, job)
     with pytest.raises(ConfigurationError, match="leave out one or the other"):

@@ -52,7 +52,7 @@ def metadata_of(result):
     return event.step_materialization_data.materialization.metadata
 
 
-def test_one_message_that_breaks_a_worker_is_found_told_and_retried(backend, queues, warm, instance):
+def test_one_message_that_breaks_a_worker_is_found_reported_and_retried(backend, queues, warm, instance):
     """The good ones are processed once; the poison is told by its own error, with the command that brings it back."""
     ids = fill(queues, 12)
     resources = pipelines.resources(backend, warm)

@@ -71,7 +71,7 @@ def fails_then_succeeds(instance, job, queues, broken):
     return first, second
 
 
-def test_a_transform_that_was_mended_processes_the_same_messages_once(backend, queues, instance, broken):
+def test_a_fixed_transform_processes_the_same_messages_once(backend, queues, instance, broken):
     first, second = fails_then_succeeds(instance, job_for(backend), queues, broken)
     assert instance.get_run_by_id(second).parent_run_id == first
 
@@ -119,7 +119,9 @@ def test_a_run_that_finds_no_slot_gives_back_what_it_took_over(backend, queues, 
 
 
 @pytest.mark.slow
-def test_it_is_the_same_where_every_step_is_a_process(postgresql, spark, tmp_path, monkeypatch, instance):
+def test_a_fixed_transform_processes_the_same_messages_once_where_every_step_is_a_process(
+    postgresql, spark, tmp_path, monkeypatch, instance
+):
     monkeypatch.setenv(pipelines.DATABASE, postgresql.url)
     monkeypatch.setenv(pipelines.SCHEMA, postgresql.schema)
     monkeypatch.setenv(pipelines.BROKEN, str(tmp_path / "broken"))

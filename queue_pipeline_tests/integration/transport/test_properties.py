@@ -140,7 +140,7 @@ def test_a_queue_may_have_any_name(backend, transport, name):
 @example('"; DROP TABLE error; --')
 @example("] (Id) VALUES (1); DROP TABLE error; --")
 @example("orders; --")
-def test_a_name_that_nobody_installed_is_a_queue_that_does_not_exist(backend, transport, name):
+def test_a_name_that_was_never_installed_is_a_queue_that_does_not_exist(backend, transport, name):
     """AS-09: whatever is in it, it is a name."""
     name = legal(backend, name)
     address = transport.resolve(QueueAddress("no " + name)).canonical

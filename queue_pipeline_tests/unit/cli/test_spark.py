@@ -65,7 +65,7 @@ def test_the_token_of_a_connect_server_is_never_shown(discovery: Path, monkeypat
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "host": "h", "port": 1, "spark_version": "4"}'])
-def test_a_file_that_says_nothing_is_no_server(discovery: Path, text: str) -> None:
+def test_an_empty_file_describes_no_server(discovery: Path, text: str) -> None:
     discovery.write_text(text)
     assert warm_spark.find() is None
 

@@ -179,7 +179,7 @@ def test_the_schedule_is_on_where_the_environment_says_how_long_history_is_kept(
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "99999", "1.5"])
-def test_a_number_of_days_that_makes_no_sense_is_refused(monkeypatch, days):
+def test_an_invalid_number_of_days_is_refused(monkeypatch, days):
     monkeypatch.setenv("QUEUE_PIPELINE_KEEP_DAYS", days)
     with pytest.raises(ConfigurationError, match="QUEUE_PIPELINE_KEEP_DAYS"):
         build_definitions([pipelines.declare()])

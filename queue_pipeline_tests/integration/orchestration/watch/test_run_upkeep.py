@@ -30,7 +30,7 @@ def dead():
 
 
 @LAUNCHED_RUNS
-def test_a_launched_run_that_holds_nothing_for_too_long_is_over(queues, instance, keep, status):
+def test_a_launched_run_that_holds_nothing_for_too_long_is_ended(queues, instance, keep, status):
     run = add_run(instance, status)
     keep(60)
     assert status_of(instance, run) is status
@@ -86,7 +86,7 @@ def test_time_without_a_slot_counts_anew_after_a_change_and_after_a_gap(queues, 
     assert status_of(instance, run) is STATUS.FAILURE
 
 
-def test_a_run_whose_process_is_gone_is_over_at_once(queues, instance, keep, dead):
+def test_a_run_whose_process_is_gone_is_ended_at_once(queues, instance, keep, dead):
     gone, works = add_run(instance, STATUS.STARTED), add_run(instance, STATUS.STARTED)
     untagged = add_run(instance, STATUS.STARTED, pipeline="", location=None)
     for run in (gone, untagged):
@@ -101,7 +101,7 @@ def test_a_run_whose_process_is_gone_is_over_at_once(queues, instance, keep, dea
     ]
 
 
-def test_a_run_whose_process_is_gone_is_over_at_once_also_after_its_lease(backend, queues, instance, keep, dead):
+def test_a_run_whose_process_is_gone_is_ended_at_once_even_after_its_lease(backend, queues, instance, keep, dead):
     """A code server that is started again may look at it for the first time later than that."""
     gone, elsewhere = add_run(instance, STATUS.STARTED), add_run(instance, STATUS.STARTED)
     for owner in [hold(queues, gone, dead), hold(queues, elsewhere)]:

@@ -72,7 +72,7 @@ def client(transport):
         yield client
 
 
-def test_whoever_asks_a_pipeline_gets_the_reply_to_the_own_request(transport, client, spark, route):
+def test_each_request_to_a_pipeline_gets_its_own_reply(transport, client, spark, route):
     futures = {n: client.submit("orders", {"pieces": n}, 120, message_type="Shop.Ask") for n in range(20)}
     run(transport, spark, declare(route))
     for n, future in futures.items():

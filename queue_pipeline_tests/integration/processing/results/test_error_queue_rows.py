@@ -144,7 +144,7 @@ def test_the_endpoint_is_the_one_that_processed_the_message_with_its_host(transp
     assert failed.headers[wire.ORIGINATING_ENDPOINT] == "Web"
 
 
-def test_the_exception_is_told_with_its_cause_its_source_and_its_facts(transport):
+def test_the_exception_is_reported_with_its_cause_its_source_and_its_data(transport):
     _, failed = imported(transport)
     told = {
         name.removeprefix(wire.EXCEPTION_PREFIX): value
@@ -196,7 +196,7 @@ def test_the_failure_of_a_message_is_the_same_each_time_it_fails(transport):
 
 
 @pytest.mark.parametrize("text", ["nul \0", "half a pair \ud83d", "\x1b[31mred\x1e", '\U0001f600 \u2028 \\ " /'])
-def test_whatever_an_exception_says_its_row_can_be_stored_and_read(transport, text):
+def test_the_row_of_any_exception_can_be_stored_and_read(transport, text):
     reason = Failure("Bad" + text, text, f"Bad: {text}\n   at a.b()", text, text, {text: text})
     message, failed = imported(transport, reason)
     expected = text.replace("\0", "").replace("\ud83d", "\ufffd")
@@ -266,7 +266,7 @@ def wrap(text):
         raise Unpayable("two\nlines") from error
 
 
-def test_an_exception_in_a_udf_is_told_with_the_type_and_the_place_in_the_udf(spark):
+def test_an_exception_in_a_udf_is_reported_with_its_type_and_its_place_in_the_udf(spark):
     error = spark_failure(spark, F.udf(explode, "string")("x"))
     assert type(error).__name__ == "PythonException"
     told = describe(error)
@@ -283,7 +283,7 @@ def test_an_exception_in_a_udf_is_told_with_the_type_and_the_place_in_the_udf(sp
     assert {"builtins.ValueError", "ValueError", "Exception"} <= set(error_types(error))
 
 
-def test_the_cause_of_an_exception_in_a_udf_is_told(spark):
+def test_the_cause_of_an_exception_in_a_udf_is_reported(spark):
     error = spark_failure(spark, F.udf(wrap, "string")("x"))
     told = describe(error)
     assert (told.error_type, told.message) == (f"{HERE}.Unpayable", "two\nlines")
@@ -294,7 +294,7 @@ def test_the_cause_of_an_exception_in_a_udf_is_told(spark):
     assert error_types(error)[:2] == (f"{HERE}.Unpayable", "Unpayable")
 
 
-def test_an_exception_in_an_arrow_function_without_words_is_told(spark):
+def test_an_exception_without_a_message_in_an_arrow_function_is_reported(spark):
     def nothing(batches):
         for batch in batches:
             raise ZeroDivisionError
@@ -324,7 +324,7 @@ def test_the_failure_of_a_udf_is_grouped_by_its_own_place(spark, sqlite):
         ("raise_error('oh')", "SparkRuntimeException", "[USER_RAISED_EXCEPTION] oh"),
     ],
 )
-def test_other_errors_of_spark_are_told_by_their_class_and_condition(spark, column, kind, condition):
+def test_other_errors_of_spark_are_described_by_their_class_and_condition(spark, column, kind, condition):
     error = spark_failure(spark, F.expr(column))
     told = describe(error)
     assert told.error_type == f"pyspark.errors.exceptions.connect.{kind}"

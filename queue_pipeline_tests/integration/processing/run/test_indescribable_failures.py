@@ -77,7 +77,7 @@ def failing_with(make, body=b"3"):
 
 
 @pytest.mark.parametrize("make", ERRORS.values(), ids=ERRORS)
-def test_a_failure_that_cannot_be_told_is_that_of_its_message_alone(transport, make):
+def test_a_failure_that_cannot_be_described_fails_its_message_alone(transport, make):
     fill(transport, 8)
     transformer = failing_with(make)
     ended, attempts = run(transport, transformer)

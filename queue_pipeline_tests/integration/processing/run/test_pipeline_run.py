@@ -84,7 +84,7 @@ def test_no_further_batch_is_taken_once_the_time_of_a_run_is_over(transport):
     assert transport.claims.list() == []
 
 
-def test_a_pause_ends_the_taking_and_what_is_in_work_is_finished(transport):
+def test_a_paused_run_takes_no_further_batch_and_finishes_those_in_work(transport):
     """TT-20: stopping waits for what is being processed."""
     fill(transport, 6)
     worker = Worker(transport)
@@ -102,7 +102,7 @@ def test_a_pause_ends_the_taking_and_what_is_in_work_is_finished(transport):
     assert transport.peek("orders") == 4
 
 
-def test_a_run_goes_on_while_nobody_can_tell_whether_it_is_paused(transport, monkeypatch, caplog):
+def test_a_run_continues_while_its_pause_cannot_be_looked_up(transport, monkeypatch, caplog):
     """The database may be away for a look, and back when the batch is completed."""
     fill(transport, 6)
 
@@ -145,7 +145,7 @@ class Terminated(BaseException):
     """What Dagster raises in a run that is terminated: no Exception."""
 
 
-def test_a_run_that_is_terminated_lets_go_of_everything_at_once(transport):
+def test_a_run_that_is_terminated_releases_everything_at_once(transport):
     """TT-22, TT-24: what is in work is stopped and waits for the next run; no message counts as failed."""
     fill(transport, 10)
     worker, stop, interrupted = Worker(transport), threading.Event(), []

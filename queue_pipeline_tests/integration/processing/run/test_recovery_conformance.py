@@ -118,7 +118,7 @@ def test_a_failure_of_the_completion_counts_as_an_attempt(transport, mode, faili
         assert transport.peek("billing") == (0 if failing == 2 else 1)
 
 
-def test_a_run_that_is_stopped_finishes_the_recovery_that_it_is_at(transport, mode, monkeypatch):
+def test_a_run_that_is_stopped_finishes_its_current_recovery(transport, mode, monkeypatch):
     """TT-21: stopping waits for what is being seen to."""
     transport.send("orders", [new_message("1"), new_message("2")])
     pipeline = declare(mode, batch_messages=1, recoverability=Recoverability(immediate_retries=0, delayed_retries=0))
@@ -142,7 +142,7 @@ class Terminated(BaseException):
     """What Dagster raises in a run that is terminated: no Exception."""
 
 
-def test_a_run_that_is_terminated_leaves_the_recovery_that_it_is_at_without_effect(transport, mode, monkeypatch):
+def test_the_current_recovery_of_a_terminated_run_has_no_effect(transport, mode, monkeypatch):
     """TT-23: what was being seen to is ended by the next run, where the failure is known, and not by this one."""
     transport.send("orders", [new_message("1"), new_message("2")])
     pipeline = declare(mode, batch_messages=1, recoverability=Recoverability(immediate_retries=0, delayed_retries=0))

@@ -49,7 +49,7 @@ def test_a_latency_is_the_time_since_a_message_was_sent(ages):
 
 
 @given(AGES)
-def test_a_part_of_few_messages_reports_what_the_messages_themselves_would(ages):
+def test_a_part_of_few_messages_reports_the_time_of_each_message(ages):
     times = SentTimes.of_parts([part(ages)])
     known = sorted((age for age in ages if age is not None), reverse=True)
     assert times.latencies(NOW).to_pylist() == known

@@ -276,7 +276,7 @@ def test_what_arrives_equals_the_dumped_model_alone_and_in_company(data):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.binary(max_size=60) | hostile.map(str.encode) | st.text(max_size=30).map(str.encode), max_size=5))
-def test_whatever_a_body_is_nothing_is_raised(bodies):
+def test_no_body_raises_an_error(bodies):
     found = BodyParser("a decimal(5,2), b array<timestamp>, c map<string,binary>").parse(pa.array(bodies, pa.binary()))
     assert [at for at, row in enumerate(found.payload) if not row.is_valid] == sorted(found.problems)
 

@@ -91,7 +91,7 @@ def test_a_field_that_is_missing_is_named(field):
         QueuePipeline(**values)
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     with pytest.raises(ConfigurationError, match=r"peek_delay: .*; batch_messages: |batch_messages: .*; peek_delay: "):
         declare(peek_delay=0, batch_messages=0)
 
@@ -112,7 +112,7 @@ def test_input_error_and_audit_queue_are_different_queues(queues):
         declare(**queues)
 
 
-def test_a_long_peek_delay_is_warned_of_and_a_usual_one_is_not():
+def test_a_long_peek_delay_causes_a_warning_and_a_usual_one_does_not():
     with pytest.warns(UserWarning, match=r"a peek delay of 11\.0 s"):
         assert declare(peek_delay=11).peek_delay == 11
     assert declare(peek_delay=10).peek_delay == 10

@@ -133,12 +133,12 @@ def test_the_source_is_the_package_that_raised():
     assert describe(ValueError("never raised")).source is None
 
 
-def test_an_exception_that_was_never_raised_is_its_title():
+def test_an_exception_that_was_never_raised_has_no_frames_in_its_text():
     assert describe(ValueError("bad")) == Failure("builtins.ValueError", "bad", "builtins.ValueError: bad")
     assert describe(ValueError()).stack_trace == "builtins.ValueError"
 
 
-def test_a_cause_is_told_inside_and_its_frames_come_first():
+def test_a_cause_is_nested_and_its_frames_come_first():
     def fail():
         try:
             Till().count()
@@ -153,11 +153,11 @@ def test_a_cause_is_told_inside_and_its_frames_come_first():
     assert lines[2].startswith(f"   at {HERE}.Till._count() in ")
     end = lines.index("   --- End of inner exception stack trace ---")
     assert lines[end + 1].startswith(
-        f"   at {HERE}.test_a_cause_is_told_inside_and_its_frames_come_first.fail() in {FILE}:line "
+        f"   at {HERE}.test_a_cause_is_nested_and_its_frames_come_first.fail() in {FILE}:line "
     )
 
 
-def test_causes_of_causes_are_told_from_the_outside_in():
+def test_causes_of_causes_are_listed_from_the_outside_in():
     lines = describe(chained("a", "b", "c")).stack_trace.splitlines()
     assert lines[:3] == ["builtins.KeyError: 'a'", " ---> builtins.KeyError: 'b'", " ---> builtins.KeyError: 'c'"]
     assert [line for line in lines[3:] if line.startswith("   at")] == [
@@ -187,7 +187,7 @@ def test_the_first_of_a_group_counts_as_its_cause():
     assert failure.inner_type == f"{HERE}.Refused"
 
 
-def test_a_chain_that_bites_its_own_tail_ends():
+def test_a_cyclic_chain_ends():
     first, second = ValueError("first"), ValueError("second")
     first.__cause__, second.__cause__ = second, first
     assert describe(first).stack_trace.splitlines() == [
@@ -226,13 +226,13 @@ def test_a_long_text_ends_with_a_whole_line_and_keeps_the_innermost_frames():
     assert last.startswith("   at ") and re.search(r":line \d+$", last)
 
 
-def test_a_long_message_is_cut_as_in_its_header_and_stands_so_in_the_text():
+def test_a_long_message_is_cut_in_the_text_as_in_its_header():
     failure = describe(ValueError("x" * 100_000))
     assert failure.message == "x" * LONGEST_MESSAGE
     assert failure.stack_trace == f"builtins.ValueError: {failure.message}"
 
 
-def test_notes_follow_the_message():
+def test_the_notes_of_an_exception_follow_its_message():
     error = ValueError("bad")
     error.add_note("order 7")
     error.add_note("of customer 8")
@@ -246,7 +246,7 @@ def test_facts_that_an_exception_carries_are_kept_as_text():
 
 
 @pytest.mark.parametrize("data", [None, "text", ["list"], 7])
-def test_data_that_is_no_mapping_is_left_alone(data):
+def test_data_that_is_no_mapping_is_left_unchanged(data):
     assert describe(Refused("no", data)).data == {}
 
 
@@ -257,7 +257,7 @@ def test_many_or_long_facts_are_bounded():
     assert max(map(len, data.values())) == 2_048
 
 
-def test_an_exception_that_cannot_be_told_is_told_nevertheless():
+def test_an_exception_that_cannot_be_described_is_still_reported():
     class Mute(Exception):
         def __str__(self):
             raise RuntimeError("no words")
@@ -273,14 +273,14 @@ def test_an_exception_that_cannot_be_told_is_told_nevertheless():
     assert failure.data == {}
 
 
-def test_characters_that_no_database_carries_are_gone():
+def test_characters_that_no_database_stores_are_removed():
     failure = describe(Refused("a\0b\ud800c", {"k\0": "\udc00v"}))
     assert failure.message == "ab\ufffdc"
     assert failure.data == {"k": "\ufffdv"}
     assert failure.stack_trace == f"{HERE}.Refused: ab\ufffdc"
 
 
-def test_names_of_an_error_are_its_own_and_those_of_its_bases():
+def test_an_error_matches_its_own_name_and_those_of_its_bases():
     names = error_types(Refused("no"))
     assert names[:2] == (f"{HERE}.Refused", "Refused")
     assert {"builtins.ValueError", "ValueError", "builtins.Exception", "Exception"} <= set(names)
@@ -288,7 +288,7 @@ def test_names_of_an_error_are_its_own_and_those_of_its_bases():
     assert len(names) == len(set(names))
 
 
-def test_names_of_an_error_include_that_of_the_package_that_shows_it():
+def test_an_error_also_matches_its_name_in_the_package_that_exports_it():
     assert "json.JSONDecodeError" in error_types(raised(json.loads, "{"))
 
 

@@ -69,7 +69,7 @@ def test_a_claim_takes_ids_in_order_on_request(bus):
     assert numbers(other, other.transport.claim(ORDERS, "me", 2)) == [1, 3]
 
 
-def test_messages_in_work_are_invisible_to_everybody_else(bus):
+def test_messages_in_work_are_invisible_to_others(bus):
     bus.send(2)
     bus.transport.claim(ORDERS, "me", 10)
     bus.peer_schedules()
@@ -159,7 +159,7 @@ def test_marking_a_message_that_a_peer_took_changes_nothing(bus, claims):
     assert bus.rows() == before
 
 
-def test_a_message_that_a_peer_returned_and_another_claim_took_is_not_the_first_ones(bus, claims):
+def test_a_message_that_a_peer_returned_and_another_claim_took_no_longer_belongs_to_the_first(bus, claims):
     bus.send(1)
     first = bus.transport.claim(ORDERS, "me", 10)
     bus.end_leases()
@@ -218,7 +218,7 @@ def test_an_adopted_claim_forgets_what_is_no_longer_its_own(bus, claims):
     assert bus.subqueues() == "XX"
 
 
-def test_a_claim_of_which_nothing_is_left_cannot_be_adopted(bus, claims):
+def test_a_claim_without_remaining_messages_cannot_be_adopted(bus, claims):
     bus.send(1)
     claim = bus.transport.claim(ORDERS, "me", 10)
     taken_by_a_peer(bus, 1)
@@ -234,7 +234,7 @@ def test_a_released_claim_is_taken_over_at_once(bus, claims):
     assert bus.subqueues() == "RR"
 
 
-def test_a_released_claim_that_nobody_takes_over_comes_back_through_a_peer(bus, claims):
+def test_a_released_claim_that_no_owner_takes_over_comes_back_through_a_peer(bus, claims):
     bus.send(1)
     claims.release(bus.transport.claim(ORDERS, "me", 10))
     bus.end_leases()
@@ -305,7 +305,7 @@ def test_bodies_are_left_out_on_request(bus):
     assert all("shop.order-placed" in text for text in batch.column("headers").to_pylist())
 
 
-def test_a_part_of_which_a_peer_took_something_is_not_read(bus):
+def test_a_part_from_which_a_peer_took_a_message_is_not_read(bus):
     bus.send(3)
     claim, reader = bus.transport.claim(ORDERS, "me", 10), bus.transport.claim_reader
     (part,) = reader.parts(claim)

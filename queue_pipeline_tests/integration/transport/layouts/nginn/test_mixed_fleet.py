@@ -210,7 +210,7 @@ def receive_all(fleet: Fleet) -> list[int]:
     return taken
 
 
-def test_a_peer_passes_over_what_we_hold_and_takes_it_when_our_lease_is_over(five: Fleet) -> None:
+def test_a_peer_skips_what_we_hold_and_takes_it_when_our_lease_has_expired(five: Fleet) -> None:
     held = claim(five)
     rows = [message.row_version for message in five.transport.claims.messages(held)[0]]
     assert five.peer.schedule() == 0
@@ -238,7 +238,7 @@ def test_a_late_completion_counts_if_no_peer_was_faster(five: Fleet) -> None:
     assert (five.results(), receive_all(five)) == ([0, 1, 2], [3, 4])
 
 
-def test_of_a_batch_whose_lease_is_over_the_next_of_ours_gets_what_no_peer_has_taken(five: Fleet) -> None:
+def test_our_next_owner_of_an_expired_batch_gets_what_no_peer_has_taken(five: Fleet) -> None:
     claim(five, lease_seconds=0.001)
     eventually(five.peer.schedule)
     assert five.peer.receive() is not None

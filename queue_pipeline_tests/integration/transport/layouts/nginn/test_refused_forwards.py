@@ -47,7 +47,7 @@ def test_a_message_for_a_queue_that_refuses_it_fails_and_the_others_arrive(bus, 
     assert "not here" in bus.row(bad)["error_info"]
 
 
-def test_a_table_that_is_no_queue_refuses_all(bus, numbers):
+def test_a_table_that_is_no_queue_refuses_all_messages(bus, numbers):
     refuse(bus, "DROP TABLE {billing}", "CREATE TABLE {billing} (other int)")
     rows = [bus.insert(body_of(n), to_endpoint=BILLING) for n in (1, 2)]
     bus.insert(body_of(3))
