@@ -79,7 +79,7 @@ def test_an_interrupt_while_spark_starts_leaves_nothing_running(tmp_path: Path) 
     folder = tmp_path / "demo"
     alone = {"SPARK_LOCAL_CONNECT_DISCOVERY": None, "QUEUE_PIPELINE_SPARK": "warm:local[1]", "SPARK_TESTING": "1"}
     with running(folder, "--messages", "10", **alone) as (demo, output):
-        # The JVM is there, and nobody has written down yet where.
+        # The JVM is running, and its address is not written down yet.
         eventually(
             lambda: said(demo, output, "demo: sent") and any("java" in each for each in left(folder)), seconds=120
         )

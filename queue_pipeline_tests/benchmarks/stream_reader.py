@@ -1,4 +1,4 @@
-"""A process of its own that streams one claim and tells how much memory that took."""
+"""A separate process that streams one claim and reports how much memory that took."""
 
 from __future__ import annotations
 

@@ -183,9 +183,9 @@ def test_a_missing_index_is_a_finding_with_its_cost_and_its_fix(cli: CommandLine
     assert (found.code, found.err) == (1, "")
     (finding,) = json.loads(found.out)["findings"]
     assert all(finding[field] for field in ("queue", "code", "severity", "message", "cost", "fix", "section"))
-    told = cli("audit-indexes")
-    assert told.code == 1
-    assert finding["message"] in told.out and finding["cost"] in told.out
+    reported = cli("audit-indexes")
+    assert reported.code == 1
+    assert finding["message"] in reported.out and finding["cost"] in reported.out
     backend.sql(transport, finding["fix"])
     assert cli("audit-indexes").code == 0
 

@@ -137,8 +137,8 @@ def test_what_is_not_there_is_named(cli: CommandLine, failed: QueueTransport) ->
 
 
 def test_messages_are_retried_by_their_ids(cli: CommandLine, failed: QueueTransport) -> None:
-    (told,) = cli("errors", "retry", "a", "c", "--json").json["queues"]
-    assert told == {"queue": failed.resolve("orders").canonical, "returned": 2}
+    (reported,) = cli("errors", "retry", "a", "c", "--json").json["queues"]
+    assert reported == {"queue": failed.resolve("orders").canonical, "returned": 2}
     assert (ids(cli, "orders"), ids(cli, "error")) == (["a", "c"], ["b"])
     (first, _) = cli("show", "orders", "--json").json["messages"]
     assert wire.FAILED_QUEUE not in first["headers"]

@@ -108,7 +108,7 @@ def test_subscriptions_are_asked_for_listed_and_ended(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["peek", "sql://elsewhere/Orders"], "the alias 'elsewhere' is not known to mean this database (known: db)"),
         (["peek", "sql://db/Orders; DROP"], "choose another name"),
@@ -125,7 +125,7 @@ def test_subscriptions_are_asked_for_listed_and_ended(cli: CommandLine) -> None:
         (["request", QUEUE, "--body", "{}", "--create"], "cannot answer to"),
     ],
 )
-def test_what_cannot_be_done_is_reported_in_one_line(cli: CommandLine, arguments: list[str], told: str) -> None:
+def test_what_cannot_be_done_is_reported_in_one_line(cli: CommandLine, arguments: list[str], reported: str) -> None:
     ran = cli(*arguments)
-    assert told in ran.error
+    assert reported in ran.error
     assert ran.code == 2

@@ -36,7 +36,7 @@ def test_a_request_carries_what_brings_its_reply_back(transport, make):
 
 
 def test_hundreds_of_requests_in_flight_each_get_their_own_reply(backend, transport, make):
-    """Out of order, with duplicates, numbers, and replies to requests of strangers among them."""
+    """Out of order, with duplicates, numbers, and replies to requests of other clients among them."""
     client, count, threads = make(), 300, 30
     strangers = [OutgoingMessage(b"stranger", {wire.CORRELATION_ID: f"stranger {n}"}) for n in range(7)]
 

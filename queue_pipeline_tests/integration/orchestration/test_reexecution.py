@@ -86,7 +86,7 @@ def test_what_another_run_processed_meanwhile_is_left_to_it(sqlite, spark, tmp_p
     transport.send("orders", [new_message(str(n)) for n in range(6)])
     failed, _ = execute(instance, job_for(sqlite))
     (tmp_path / "broken").unlink()
-    # A batch that somebody else holds by now, and one that was completed by a run of its own.
+    # A batch that another owner holds by now, and one that was completed by a run of its own.
     taken = transport.claim("orders", names.owner("another"), 100)
     _, succeeded = execute(instance, job_for(sqlite))
     assert succeeded
@@ -109,8 +109,8 @@ def test_a_run_that_finds_no_slot_gives_back_what_it_took_over(backend, queues, 
     assert succeeded
     assert (bodies(queues), queues.peek("orders")) == ([], 2)
     assert [(claim.owner, claim.messages) for claim in queues.claims.list()] == [(None, 4), (None, 4)]
-    told = " ".join(record.user_message for record in instance.all_logs(second))
-    assert f"done: all 2 slots of {orders} are taken by run elsewhere (2)" in told
+    reported = " ".join(record.user_message for record in instance.all_logs(second))
+    assert f"done: all 2 slots of {orders} are taken by run elsewhere (2)" in reported
     queues.slots.release_owner("run elsewhere")
     _, succeeded = execute(instance, job_for(backend), failed=first)
     assert succeeded

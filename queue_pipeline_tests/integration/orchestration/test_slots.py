@@ -12,7 +12,7 @@ from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline_tests.support.dagster import pipelines
 
 NOBODY = SparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"})
-"""A Spark that does not answer: whoever asks it fails."""
+"""A Spark that does not answer: every call fails."""
 
 
 def execute(backend, instance, **options):
@@ -47,8 +47,8 @@ def test_a_run_whose_slots_are_all_taken_by_another_machine_ends_at_once(backend
     result = execute(backend, instance, max_concurrency=2)
     assert result.success
     assert [event.step_key for event in result.all_events if event.is_step_skipped] == ["orders.process_orders"]
-    told = f"all 2 slots of {queues.resolve('orders')} are taken by run elsewhere (2); this run has nothing to do"
-    assert told in logged(instance, result)
+    reported = f"all 2 slots of {queues.resolve('orders')} are taken by run elsewhere (2); this run has nothing to do"
+    assert reported in logged(instance, result)
     assert (queues.peek("orders"), queues.claims.list()) == (5, [])
     assert held(queues) == {"run elsewhere": 2}
 

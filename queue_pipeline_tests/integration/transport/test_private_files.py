@@ -34,7 +34,7 @@ def mode(path):
 
 @pytest.fixture(autouse=True)
 def open_handed():
-    """A user whose files are for everybody by default."""
+    """A user whose files are readable by all users by default."""
     before = os.umask(0)
     yield
     os.umask(before)

@@ -1,4 +1,4 @@
-"""Time that has passed without a wait: leases that are over, delays that are due."""
+"""Time that has passed without a wait: leases that have expired, delays that are due."""
 
 from __future__ import annotations
 

@@ -79,9 +79,9 @@ def test_sizes_and_counts_are_printed_in_readable_units() -> None:
     ],
 )
 def test_passwords_are_left_out(text: str) -> None:
-    told = redact(text, ("s3cret",) if "driver said" in text else ())
-    assert "s3cret" not in told
-    assert "***" in told
+    redacted = redact(text, ("s3cret",) if "driver said" in text else ())
+    assert "s3cret" not in redacted
+    assert "***" in redacted
 
 
 def test_a_very_short_password_does_not_make_every_word_illegible() -> None:

@@ -20,7 +20,7 @@ from queue_pipeline_tests.support.command_line import run
 from queue_pipeline_tests.support.waiting import eventually
 
 TOKEN = "5ecret-token"
-# Its command line is all that tells a Spark server from another process.
+# Only its command line distinguishes a Spark server from another process.
 SERVER = [
     sys.executable,
     "-c",
@@ -31,7 +31,7 @@ SERVER = [
 
 @pytest.fixture(autouse=True)
 def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No server of anybody else's is found."""
+    """No server of another user is found."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
 
@@ -45,8 +45,8 @@ def discovery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def record(path: Path, pid: int) -> None:
-    told = {"host": "localhost", "port": 15002, "token": TOKEN, "pid": pid, "spark_version": "4.3.0"}
-    path.write_text(json.dumps(told))
+    details = {"host": "localhost", "port": 15002, "token": TOKEN, "pid": pid, "spark_version": "4.3.0"}
+    path.write_text(json.dumps(details))
 
 
 def test_where_no_server_was_started_none_is_found(discovery: Path) -> None:

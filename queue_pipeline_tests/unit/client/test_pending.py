@@ -1,4 +1,4 @@
-"""Which reply belongs to whom, as values: a clock that stands still until it is told, and no database."""
+"""Which reply belongs to whom, as values: a clock that the test sets, and no database."""
 
 from concurrent.futures import CancelledError
 

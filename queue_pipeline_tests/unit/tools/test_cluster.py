@@ -58,9 +58,9 @@ def test_memory_is_spelt_as_spark_spells_it(amount: str, expected: int) -> None:
     assert megabytes(amount) == expected
 
 
-@pytest.mark.parametrize(("memory", "told"), [("2", "no amount of memory"), ("512m", "no room for an executor")])
-def test_too_little_or_invalid_memory_is_refused(memory: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=told):
+@pytest.mark.parametrize(("memory", "reported"), [("2", "no amount of memory"), ("512m", "no room for an executor")])
+def test_too_little_or_invalid_memory_is_refused(memory: str, reported: str, tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=reported):
         StandaloneCluster(tmp_path, memory=memory)
 
 
@@ -106,12 +106,12 @@ def page() -> Iterator[Member]:
 
 def test_workers_count_when_the_master_says_that_they_live(page: Member, monkeypatch: pytest.MonkeyPatch) -> None:
     workers = [{"port": 1, "state": "ALIVE"}, {"port": 2, "state": "DEAD"}]
-    told = {"url": "spark://127.0.0.1:7077", "status": "ALIVE", "workers": workers}
-    monkeypatch.setattr(Page, "answer", told)
+    details = {"url": "spark://127.0.0.1:7077", "status": "ALIVE", "workers": workers}
+    monkeypatch.setattr(Page, "answer", details)
     assert registered_workers(page) == {1}
-    monkeypatch.setattr(Page, "answer", {**told, "status": "RECOVERING"})
+    monkeypatch.setattr(Page, "answer", {**details, "status": "RECOVERING"})
     assert registered_workers(page) is None
-    monkeypatch.setattr(Page, "answer", {**told, "url": "spark://127.0.0.1:7078"})
+    monkeypatch.setattr(Page, "answer", {**details, "url": "spark://127.0.0.1:7078"})
     assert registered_workers(page) is None
 
 
@@ -257,7 +257,7 @@ def test_a_cluster_that_is_not_started_has_no_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ([], "start, stop or status"),
         (["begin"], "no such command"),
@@ -266,10 +266,14 @@ def test_a_cluster_that_is_not_started_has_no_address(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_reported(
-    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    reported: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     handler = signal.getsignal(signal.SIGTERM)
     assert main(arguments) != 0
-    assert told in capsys.readouterr().err.lower()
+    assert reported in capsys.readouterr().err.lower()
     assert signal.getsignal(signal.SIGTERM) is handler

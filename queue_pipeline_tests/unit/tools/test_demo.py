@@ -118,8 +118,8 @@ def stranger() -> Iterator[int]:
 def test_the_ui_is_up_when_it_answers_for_the_demos_own_instance(
     stranger: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    told = {"data": {"instance": {"info": f"base_dir: {tmp_path}/storage"}}}
-    monkeypatch.setattr(Stranger, "answer", json.dumps(told).encode())
+    details = {"data": {"instance": {"info": f"base_dir: {tmp_path}/storage"}}}
+    monkeypatch.setattr(Stranger, "answer", json.dumps(details).encode())
     assert DagsterUi(stranger, tmp_path).answers()
     assert not DagsterUi(1, tmp_path).answers()
 
@@ -154,14 +154,14 @@ def test_a_named_cluster_that_does_not_exist_is_reported_in_one_sentence(
 ) -> None:
     monkeypatch.setenv("QUEUE_PIPELINE_SPARK", "sc://127.0.0.1:1/;token=hush")
     assert main(["--once", "--messages", "1", "--folder", str(tmp_path)]) == 1
-    told = capsys.readouterr()
-    assert "demo: Spark is sc://127.0.0.1:1/, as QUEUE_PIPELINE_SPARK says" in told.out
-    assert "the Spark Connect server at 127.0.0.1:1 does not answer" in told.err
-    assert "hush" not in told.out + told.err
+    output = capsys.readouterr()
+    assert "demo: Spark is sc://127.0.0.1:1/, as QUEUE_PIPELINE_SPARK says" in output.out
+    assert "the Spark Connect server at 127.0.0.1:1 does not answer" in output.err
+    assert "hush" not in output.out + output.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["--once", "--trickle"], "leave it out with --once"),
         (["--messages", "0"], "not in the range"),
@@ -169,6 +169,8 @@ def test_a_named_cluster_that_does_not_exist_is_reported_in_one_sentence(
     ],
 )
 @pytest.mark.usefixtures("signals")
-def test_what_cannot_be_done_is_reported(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_done_is_reported(
+    arguments: list[str], reported: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
-    assert told in capsys.readouterr().err.lower()
+    assert reported in capsys.readouterr().err.lower()

@@ -1,4 +1,4 @@
-"""Processes that leave nothing behind, wherever they went and whoever ends them."""
+"""Processes that leave nothing behind, in whatever session they run and whatever ends them."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def test_a_batch_has_the_requested_size(transport, clock):
 
 
 def test_a_failing_output_is_not_taken_for_a_database_error(transport, clock):
-    """The command line ends when nobody reads it any more."""
+    """The command line ends when its output is no longer read."""
 
     def broken(queue, count):
         raise BrokenPipeError

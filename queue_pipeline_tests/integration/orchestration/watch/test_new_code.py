@@ -33,7 +33,7 @@ def prices(tmp_path, monkeypatch):
     file.write_text("TAX = 20\n")
     os.utime(file, (LONG_AGO, LONG_AGO))
     importlib.import_module(file.stem)
-    # All other code of this process counts as installed: somebody may be editing it.
+    # All other code of this process counts as installed: it may be edited while the tests run.
     monkeypatch.setattr(source_code, "_installed_folders", lambda: (os.sep,))
     yield file
     del sys.modules[file.stem]

@@ -1,4 +1,4 @@
-"""The database says who works: runs that hold nothing are over, those that only wait end for others."""
+"""The database says who works: runs that hold nothing are ended, and those that only wait make room for others."""
 
 import subprocess
 import sys

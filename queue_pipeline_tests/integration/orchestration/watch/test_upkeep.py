@@ -150,7 +150,7 @@ def test_a_tick_reports_checks_and_a_preview_does_not(backend, queues, instance,
 
 
 def test_checks_of_many_pipelines_are_made_one_after_the_other(queues, instance, clock):
-    """A queue that is missing, or a database that answers slowly, holds up a tick for one check at most."""
+    """A queue that is missing, or a database that answers slowly, delays a tick by one check at most."""
     many = [pipelines.declare(name=f"orders{number}", input_queue=f"orders{number}") for number in range(10)]
     upkeep, made = Upkeep(many, clock), []
     while clock.seconds < 1_000 + CHECK_SECONDS:

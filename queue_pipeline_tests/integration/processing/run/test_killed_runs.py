@@ -57,7 +57,7 @@ UNNOTICED = [
 
 @pytest.mark.parametrize("step", steps_of(UNNOTICED, {"batch: transforming", "results: outbox cleared"}))
 def test_a_run_whose_death_was_not_noticed(shop, children, step):
-    """Its lease ends by itself, and whoever takes the batch over counts the failure."""
+    """Its lease expires by itself, and the run that takes the batch over counts the failure."""
     kill_and_settle(shop, children, Shop.let_the_lease_be_over, step)
     shop.check()
 

@@ -1,4 +1,4 @@
-"""Claims that change hands: adopted one by one, released by owner, and counted while nobody holds them."""
+"""Claims that change hands: adopted one by one, released by owner, and counted while they have no holder."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ def send(transport, count, queue="orders"):
 
 
 def adopt_when_over(claims, claim, owner):
-    """Adopt a claim of which the caller knows the id but not the holder, as soon as its lease is over."""
+    """Adopt a claim of which the caller knows the id but not the holder, as soon as its lease has expired."""
     return eventually(lambda: claims.adopt(replace(claim, owner="somebody", generation=99), owner))
 
 

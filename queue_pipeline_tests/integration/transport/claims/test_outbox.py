@@ -1,4 +1,4 @@
-"""The outbox: what counts is what was reported, row for row, and only for whoever still holds the claim."""
+"""The outbox: what counts is what was reported, row for row, and only for the owner that still holds the claim."""
 
 import threading
 

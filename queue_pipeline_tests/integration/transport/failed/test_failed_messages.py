@@ -169,9 +169,9 @@ def test_a_message_without_an_id_keeps_that_of_its_row(transport, failed):
 
 def test_thousands_of_messages_are_returned_in_batches(transport, failed):
     transport.send("error", [failure(transport, body=str(n).encode()) for n in range(5_000)])
-    told = []
-    assert failed.retry("error", ALL, batch=900, on_progress=told.append).returned == 5_000
-    assert told == [900, 1800, 2700, 3600, 4500, 5000]
+    progress = []
+    assert failed.retry("error", ALL, batch=900, on_progress=progress.append).returned == 5_000
+    assert progress == [900, 1800, 2700, 3600, 4500, 5000]
     assert bodies(transport) == [str(n).encode() for n in range(5_000)]
     assert transport.peek("error") == 0
 
@@ -179,9 +179,9 @@ def test_thousands_of_messages_are_returned_in_batches(transport, failed):
 def test_large_messages_go_back_a_few_at_a_time(transport, failed, monkeypatch):
     monkeypatch.setattr("queue_pipeline.transport.failed.failed_messages.BATCH_BYTES", 250)
     transport.send("error", [failure(transport, body=b"x" * size) for size in (100, 100, 100, 900, 1)])
-    told = []
-    assert failed.retry("error", ALL, on_progress=told.append).returned == 5
-    assert told == [2, 3, 4, 5]
+    progress = []
+    assert failed.retry("error", ALL, on_progress=progress.append).returned == 5
+    assert progress == [2, 3, 4, 5]
 
 
 def test_what_fails_again_meanwhile_is_not_retried_again(transport, failed, monkeypatch):
@@ -264,9 +264,9 @@ def test_a_batch_that_is_killed_leaves_everything(transport, failed, monkeypatch
 
 def test_selected_messages_are_discarded_and_the_others_stay(transport, failed):
     transport.send("error", [failure(transport, kind="a.E" if n % 3 else "a.F") for n in range(1_500)])
-    told = []
-    assert failed.discard("error", Selection(exception="E"), batch=600, on_progress=told.append) == 1_000
-    assert told == [600, 1000]
+    progress = []
+    assert failed.discard("error", Selection(exception="E"), batch=600, on_progress=progress.append) == 1_000
+    assert progress == [600, 1000]
     assert failed.count("error") == failed.count("error", Selection(exception="a.F")) == 500
 
 

@@ -1,4 +1,4 @@
-"""Failed messages that cannot go back, or whose way back is not an easy one: they stay, are told, and stop nobody."""
+"""Failed messages that cannot easily go back, or not at all: they stay, are reported, and block no other message."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_queue_of_a_hostile_name_gets_its_messages(transport, failed, backend)
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "reported"),
     [
         ({}, "no header says in which queue it failed"),
         ({wire.FAILED_QUEUE: ""}, "no header says in which queue it failed"),
@@ -55,13 +55,13 @@ def test_a_queue_of_a_hostile_name_gets_its_messages(transport, failed, backend)
         ({wire.FAILED_QUEUE: "nowhere"}, "does not exist"),
     ],
 )
-def test_what_cannot_go_back_is_reported_with_the_next_step(transport, failed, headers, told):
+def test_what_cannot_go_back_is_reported_with_the_next_step(transport, failed, headers, reported):
     fail(transport, OutgoingMessage(b"", {wire.MESSAGE_ID: "stays", **headers}), failure(transport))
     result = failed.retry("error", ALL)
     assert (result.returned, result.skipped, result.done) == (1, 1, 2)
     (stays,) = result.named
     assert stays.message_id == "stays"
-    assert told in stays.reason
+    assert reported in stays.reason
     assert "--to" in stays.reason
     assert [each.message_id for each in failed.list("error")] == ["stays"]
 

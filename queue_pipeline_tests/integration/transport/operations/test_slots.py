@@ -25,7 +25,7 @@ def take(transport, orders):
 
 
 def slots(backend, transport):
-    """Every slot that somebody has, whatever its lease."""
+    """Every slot that is taken, whatever its lease."""
     return sorted(
         (slot, owner)
         for slot, owner in backend.sql(transport, f"SELECT Slot, Owner FROM {table_of(transport)} WHERE Slot > 0")

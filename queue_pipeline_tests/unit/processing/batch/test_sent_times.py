@@ -14,7 +14,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def messages(ages):
-    """Messages that were sent so many seconds ago; None says nothing about it."""
+    """Messages that were sent that many seconds ago; None stands for an unknown time."""
     return pa.table(
         {
             "id": pa.array([f"row{n}" for n in range(len(ages))], pa.string()),

@@ -76,11 +76,11 @@ def test_a_run_has_as_many_batches_in_work_as_are_allowed_in_all_unless_it_says_
 def test_a_bad_field_is_refused_by_name(field, value, says):
     with pytest.raises(ConfigurationError) as caught:
         declare(**{field: value})
-    told = str(caught.value)
+    reported = str(caught.value)
     name = repr(value) if field == "name" else "'orders'"
-    assert told.startswith(f"pipeline {name} cannot be loaded: ")
-    assert field in told
-    assert any(words in told for words in says.split("|"))
+    assert reported.startswith(f"pipeline {name} cannot be loaded: ")
+    assert field in reported
+    assert any(words in reported for words in says.split("|"))
 
 
 @pytest.mark.parametrize("field", ["name", "input_queue", "transform"])
@@ -162,15 +162,15 @@ def test_an_event_needs_one_body():
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "reported"),
     [
         ("error_queue", "sql://db/Errors", "error_queue: sql://db/Errors is an NGinn queue"),
         ("audit_queue", "sql://db/Audit", "audit_queue: sql://db/Audit is an NGinn queue"),
         ("subscribes_to", ["Shop.Sold"], "queue-pipeline nginn subscribe"),
     ],
 )
-def test_what_an_nginn_queue_cannot_be_is_refused(field, value, told):
-    with pytest.raises(ConfigurationError, match=re.escape(told)):
+def test_what_an_nginn_queue_cannot_be_is_refused(field, value, reported):
+    with pytest.raises(ConfigurationError, match=re.escape(reported)):
         declare(input_queue="sql://db/Orders", **{field: value})
 
 

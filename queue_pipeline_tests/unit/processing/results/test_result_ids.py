@@ -48,13 +48,13 @@ def test_every_part_of_a_result_changes_its_id():
 def test_numbers_do_not_depend_on_the_order_in_which_spark_returns_the_rows(rows, random):
     shuffled = random.sample(rows, len(rows))
 
-    def told(given_rows):
+    def numbered_rows(given_rows):
         return sorted(
             (row[0], number, row[1] or 0, row[2] or b"")
             for row, number in zip(given_rows, numbered(given_rows), strict=True)
         )
 
-    assert told(rows) == told(shuffled)
+    assert numbered_rows(rows) == numbered_rows(shuffled)
 
 
 @settings(deadline=None)

@@ -97,7 +97,7 @@ def test_no_wait_makes_a_due_message_late(view):
 
 @dataclass
 class Simulation:
-    """A queue of batches and a run that does what it is told; each batch takes one wait."""
+    """A queue of batches and a run that follows its instructions; each batch takes one wait."""
 
     batches: int
     slots: int

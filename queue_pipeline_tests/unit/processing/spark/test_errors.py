@@ -1,4 +1,4 @@
-"""Errors of Spark as the error queue tells them: a worker's exception as itself, without the JVM's part."""
+"""Errors of Spark as the error queue describes them: a worker's exception as itself, without the JVM's part."""
 
 import textwrap
 
@@ -22,7 +22,7 @@ def raised(function, *arguments):
     raise AssertionError("nothing was raised")
 
 
-def told(function, *arguments):
+def failure_of(function, *arguments):
     return describe(raised(function, *arguments))
 
 
@@ -74,7 +74,7 @@ CHAINED = textwrap.dedent("""
 
 
 def worker(error):
-    return told(raising, SparkError(WORKER.replace("{error}", error)))
+    return failure_of(raising, SparkError(WORKER.replace("{error}", error)))
 
 
 def test_an_exception_of_a_worker_is_described_as_if_it_were_raised_here():
@@ -107,7 +107,7 @@ def test_a_workers_exception_is_read_as_python_prints_it(printed, name, message)
 
 
 def test_causes_in_a_worker_are_causes_here_and_the_jvm_is_left_out():
-    failure = told(raising, SparkError(CHAINED))
+    failure = failure_of(raising, SparkError(CHAINED))
     assert (failure.error_type, failure.inner_type) == ("shop.errors.Unknown", "builtins.KeyError")
     assert failure.message == "no price\nfor an apple"
     assert failure.stack_trace.splitlines()[:7] == [
@@ -184,7 +184,7 @@ def test_the_clients_transport_error_is_not_shown_as_a_cause():
         except rendezvous:
             raise SparkError("[OH] no")  # noqa: B904
 
-    failure = told(fail)
+    failure = failure_of(fail)
     assert failure.inner_type is None
     assert "INTERNAL" not in failure.stack_trace
 

@@ -40,7 +40,7 @@ def free_port() -> int:
 
 
 def test_the_process_is_found_and_its_arguments_are_not_shown(listener: tuple[subprocess.Popen[str], int]) -> None:
-    """They may hold tokens and passwords, and a run's log is there for everybody who sees Dagster."""
+    """They may hold tokens and passwords, and a run's log can be read by every user of Dagster."""
     process, port = listener
     assert port_holder(port) == PortHolder(process.pid, sys.executable)
     assert str(port_holder(port)) == f"process {process.pid} ({sys.executable})"

@@ -91,7 +91,7 @@ def test_further_properties_are_pairs(text, properties):
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "reported"),
     [
         ("spark.executor.memory", "is not key=value"),
         ("executor.memory=4g", "is not key=value"),
@@ -102,12 +102,12 @@ def test_further_properties_are_pairs(text, properties):
         ("spark.good=2", "twice"),
     ],
 )
-def test_an_invalid_pair_is_named(bad, told):
+def test_an_invalid_pair_is_named(bad, reported):
     with pytest.raises(ConfigurationError) as caught:
         spark_config("yarn", {"QUEUE_PIPELINE_SPARK_CONF": f"spark.good=1;{bad};spark.fine=2"})
     key, equals, value = bad.partition("=")
     assert repr(f"{key}=…" if equals else key) in str(caught.value)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert not value or f"={value}" not in str(caught.value), "a value may be a secret"
     assert "QUEUE_PIPELINE_SPARK_CONF" in str(caught.value)
     assert "spark.fine" not in str(caught.value)

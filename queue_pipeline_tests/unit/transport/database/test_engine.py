@@ -206,7 +206,7 @@ def test_threads_share_the_engine_without_sharing_a_connection(watched):
 
 
 def test_a_query_of_sqlalchemy_that_the_server_refuses_breaks_no_engine(watched, monkeypatch):
-    """It asks a new server about itself before anybody has a connection, and ignores what is refused."""
+    """It asks a new server about itself before any program has a connection, and ignores what is refused."""
     refused = []
 
     def ask(connection):

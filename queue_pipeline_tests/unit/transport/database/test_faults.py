@@ -72,7 +72,7 @@ def test_errors_of_sqlserver_are_distinguished(error, fault):
 @pytest.mark.parametrize(
     ("fault", "numbers"),
     [
-        # Locks, memory and workers that a busy server lacks for a moment; a snapshot that somebody changed.
+        # Locks, memory and workers that a busy server lacks for a moment; a snapshot that another transaction changed.
         (Fault.VICTIM, (1204, 701, 8645, 8651, 3960)),
         # Azure's throttling and failover; a replica that is no longer primary; a session that was ended.
         (Fault.CONNECTION, (40501, 40540, 40143, 10928, 10929, 49918, 49919, 49920, 4221, 976, 983, 596, 6005)),

@@ -57,9 +57,9 @@ def copied(headers=None, failure=None, **options):
 
 
 def test_a_long_text_is_measured_as_dot_net_measures_it():
-    told = copied(failure=Failure("Bad", "x" + "\U0001f600" * 10_000))[wire.EXCEPTION_MESSAGE]
-    assert len(told.encode("utf-16-le")) // 2 == LONGEST_MESSAGE - 1
-    assert set(told) == {"x", "\U0001f600"}
+    reported = copied(failure=Failure("Bad", "x" + "\U0001f600" * 10_000))[wire.EXCEPTION_MESSAGE]
+    assert len(reported.encode("utf-16-le")) // 2 == LONGEST_MESSAGE - 1
+    assert set(reported) == {"x", "\U0001f600"}
 
 
 def test_all_that_is_known_of_an_exception_is_in_the_headers():
@@ -121,10 +121,10 @@ def test_a_message_with_an_id_keeps_it():
 def test_characters_that_no_database_stores_are_removed_from_the_error_headers():
     hostile = "a\0b\ud800c"
     headers = copied(failure=Failure(hostile, hostile, hostile, hostile, hostile, {hostile: hostile}))
-    told = {name: value for name, value in headers.items() if name.startswith(wire.EXCEPTION_PREFIX)}
-    assert len(told) == 6
-    assert set(told.values()) == {"ab\ufffdc"}
-    assert f"{wire.EXCEPTION_DATA_PREFIX}ab\ufffdc" in told
+    reported = {name: value for name, value in headers.items() if name.startswith(wire.EXCEPTION_PREFIX)}
+    assert len(reported) == 6
+    assert set(reported.values()) == {"ab\ufffdc"}
+    assert f"{wire.EXCEPTION_DATA_PREFIX}ab\ufffdc" in reported
 
 
 def test_servicecontrol_can_import_the_minimal_message():

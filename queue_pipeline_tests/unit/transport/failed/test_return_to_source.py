@@ -71,7 +71,7 @@ def meant(message, failed_in=lambda address: address == "orders", **chosen):
 
 
 def test_headers_that_the_failure_added_are_gone_and_the_others_are_unchanged():
-    """The headers that ServiceControl drops too, and the traces of whoever processed it."""
+    """The headers that ServiceControl drops too, and the traces of its processing."""
     together = {name: value for pair in zip(LOST.items(), KEPT.items(), strict=False) for name, value in pair}
     assert without_failure({**together, **KEPT}) == KEPT
     assert list(without_failure({**KEPT, **LOST})) == list(KEPT), "in another order"
@@ -120,7 +120,7 @@ def test_a_selection_without_criteria_is_refused(chosen):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "told"),
+    ("chosen", "reported"),
     [
         ({"everything": True, "message_type": "T"}, "leave out one or the other"),
         ({"message_type": ""}, "message_type: "),
@@ -128,8 +128,8 @@ def test_a_selection_without_criteria_is_refused(chosen):
         ({"ids": ["x"], "queue": "orders"}, "queue: "),
     ],
 )
-def test_an_invalid_selection_is_refused(chosen, told):
-    with pytest.raises(ConfigurationError, match=told):
+def test_an_invalid_selection_is_refused(chosen, reported):
+    with pytest.raises(ConfigurationError, match=reported):
         Selection(**chosen)
 
 

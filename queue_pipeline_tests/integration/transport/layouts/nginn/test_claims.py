@@ -1,4 +1,4 @@
-"""Claims on NGinn queues: messages stay in the table, and are their claim's as long as nobody else touched them."""
+"""Claims on NGinn queues: messages stay in the table, and belong to their claim until another process touches them."""
 
 import threading
 from dataclasses import replace
@@ -22,7 +22,7 @@ def seconds_left(bus, row=0):
 
 
 def taken_by_a_peer(bus, row_id):
-    """The lease is over, a .NET scheduler returns everything, and a .NET worker takes one message."""
+    """The lease has expired, a .NET scheduler returns everything, and a .NET worker takes one message."""
     bus.end_leases()
     bus.peer_schedules()
     bus.peer_receives(row_id)

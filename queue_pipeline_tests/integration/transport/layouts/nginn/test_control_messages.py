@@ -1,4 +1,4 @@
-"""Messages from bus to bus: every reader of a queue sees to them, and hands over none of them."""
+"""Messages from bus to bus: every reader of a queue handles them, and hands over none of them."""
 
 import json
 from datetime import timedelta

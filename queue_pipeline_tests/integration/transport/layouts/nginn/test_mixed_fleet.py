@@ -1,4 +1,4 @@
-"""A queue that .NET processes and ours work on together: every message is handled once, whoever fails or dies."""
+"""A queue that .NET processes and ours work on together: every message is handled once, whatever fails or dies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.heavy
 TABLE = "Orders"
 QUEUE = f"sql://shop/{TABLE}"
 MESSAGES = {"sqlite": 1_000, "postgresql": 2_400, "sqlserver": 1_000}
-"""The first hundred are there before anybody begins, and the others are sent while all are at work."""
+"""The first hundred are there before any process begins, and the others are sent while all are at work."""
 REFUSE_EVERY = 200
 LEGAL = {
     ("", "I"), ("", "R"), ("I", "X"), ("I", "R"), ("I", "F"), ("R", "I"), ("R", "X"), ("R", "F"), ("X", ""),
@@ -283,7 +283,7 @@ def test_a_mark_that_a_peer_sets_late_takes_the_message_out_of_our_batch(five: F
 
 
 def test_a_run_goes_on_at_once_with_what_a_late_mark_left_of_its_batch(five: Fleet) -> None:
-    """Not when the lease is over, which takes minutes."""
+    """Not when the lease expires, which takes minutes."""
     (first,) = five.transport.show(QUEUE, 1)
     number = int(first.headers[wire.NGINN_BUS_MESSAGE_ID]) if first.headers else 0
     marks = [Taken(number, None, "", "", 0, "", None, "", None)]

@@ -120,7 +120,7 @@ def test_an_interrupt_puts_messages_back_uncounted(bus):
 
 
 def between_rollback_and_mark(monkeypatch, act):
-    """Let somebody else act in the moment in which a failed message is ready again."""
+    """Let another process act at the moment at which a failed message is ready again."""
     original = NGinnReceiver.mark
 
     def mark(self, message, error):

@@ -1,4 +1,4 @@
-"""The rules for whoever writes into a table that .NET reads, by their numbers."""
+"""The rules for writing into a table that .NET reads, by their numbers."""
 
 import json
 import re

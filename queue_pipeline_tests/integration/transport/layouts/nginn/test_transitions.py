@@ -186,8 +186,8 @@ def test_what_went_wrong_is_kept_with_the_message(bus, act):
 def test_a_failed_receive_tells_the_type_the_message_and_the_stack(bus):
     row_id = bus.insert(body_of(1))
     receive_and_fail(bus, row_id)
-    told = bus.row(row_id)["error_info"]
-    assert "Traceback" in told and "Boom: no paper" in told
+    reported = bus.row(row_id)["error_info"]
+    assert "Traceback" in reported and "Boom: no paper" in reported
 
 
 def test_a_sent_message_is_ready_and_due_now(bus):

@@ -276,7 +276,7 @@ def test_several_movers_at_once_move_every_message_once(transport, backend):
 
 
 def test_a_message_of_another_process_arrives_while_a_mover_watches(transport, backend):
-    """AS-08: whoever stored it, and whatever else waits; the mover looks twice a second."""
+    """AS-08: whichever process stored it, and whatever else waits; the mover looks twice a second."""
     transport.send("orders", new_message("tomorrow", delay=timedelta(days=1)))
     started = time.monotonic()
     mover = DueMover([(backend.transport(), "orders")])

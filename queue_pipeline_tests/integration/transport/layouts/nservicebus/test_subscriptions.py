@@ -250,9 +250,9 @@ def test_a_subscriber_without_a_queue_is_named_with_the_remedy_and_nothing_is_se
     transport.subscriptions.subscribe("zombie endpoint", "Shop.IOrderEvent", QueueAddress("not there"))
     with pytest.raises(SubscriberError) as caught:
         transport.publish(ACCEPTED, new_message("{}"))
-    told = str(caught.value)
-    assert f"subscriber {address(transport, QueueAddress('not there'))} (endpoint zombie endpoint)" in told
-    assert "queue-pipeline unsubscribe 'zombie endpoint' Shop.IOrderEvent" in told
+    reported = str(caught.value)
+    assert f"subscriber {address(transport, QueueAddress('not there'))} (endpoint zombie endpoint)" in reported
+    assert "queue-pipeline unsubscribe 'zombie endpoint' Shop.IOrderEvent" in reported
     assert bodies(transport, "billing") == []
     assert transport.subscriptions.unsubscribe("zombie endpoint", "Shop.IOrderEvent")
     assert transport.publish(ACCEPTED, new_message("{}")) == 1
