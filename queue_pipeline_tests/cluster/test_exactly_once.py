@@ -64,7 +64,7 @@ def nothing_is_left(transport: QueueTransport) -> None:
 
 
 def nobody_holds_anything(transport: QueueTransport) -> bool:
-    """Neither a batch, released or not, nor a place to work in."""
+    """Neither a batch, released or not, nor a slot."""
     free = all(claim.lease_seconds <= 0 for claim in transport.claims.list())
     return free and transport.slots.list() == []
 

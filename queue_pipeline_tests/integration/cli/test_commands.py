@@ -90,7 +90,7 @@ def test_a_message_carries_what_was_typed(cli: CommandLine) -> None:
     assert looked_at == message
 
 
-def test_a_file_of_lines_is_sent_whole(cli: CommandLine) -> None:
+def test_all_lines_of_a_file_are_sent(cli: CommandLine) -> None:
     assert cli("send", "orders", "--jsonl", "-", "--json", stdin=JSONL).json["sent"] == 3
     first, second, third = cli("receive", "orders", "--max", 5, "--json").json["messages"]
     assert first["body"] == '{"number":1,"name":"Zoë"}'

@@ -83,7 +83,7 @@ def test_failed_messages_are_listed_with_counts_and_the_command_that_retries_the
     assert ids(cli, "orders") == ["a", "b", "c"]
 
 
-def test_a_list_can_be_narrowed_and_its_command_narrows_alike(cli: CommandLine, failed: QueueTransport) -> None:
+def test_a_list_can_be_filtered_and_its_command_has_the_same_filter(cli: CommandLine, failed: QueueTransport) -> None:
     listed = cli("errors", "list", "--exception", "NoStockError", "--type", "Shop.OrderPlaced", "--limit", 1)
     assert "2 messages in " in listed.out
     assert ", 1 listed" in listed.out

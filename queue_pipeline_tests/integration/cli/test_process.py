@@ -102,7 +102,7 @@ def test_what_was_received_can_be_sent_again(folder: Path) -> None:
     assert (again["body"], again["headers"]) == ("Zoë", received[0]["headers"])
 
 
-def test_a_pipe_is_read_whole_before_anything_is_sent(folder: Path) -> None:
+def test_a_pipe_is_read_completely_before_anything_is_sent(folder: Path) -> None:
     lines = '{"body": "x"}\n' * 20_000 + "{\n"
     refused = start(folder, "send", "orders", "--jsonl", "-", input=lines)
     assert refused.returncode == 2

@@ -74,7 +74,7 @@ def test_no_message_can_send_a_command_to_the_terminal(cli: CommandLine) -> None
         assert "[red]x[/red]" in printed
 
 
-def test_receive_prints_headers_and_the_whole_body(cli: CommandLine) -> None:
+def test_receive_prints_headers_and_the_complete_body(cli: CommandLine) -> None:
     cli("send", "orders", "--body", "x" * 100_000, "--header", "tenant=north")
     printed = cli("receive", "orders").out
     assert "tenant: north\n" in printed

@@ -1,4 +1,4 @@
-"""A client while its database is away, and after commits whose outcome is unknown: no reply is lost or doubled."""
+"""A client while its database is unavailable, and after commits of unknown outcome: no reply is lost or duplicated."""
 
 import contextlib
 import logging

@@ -180,7 +180,7 @@ def test_a_queue_that_may_not_be_read_is_reported_and_the_others_continue():
     assert outcome.said[0] == "no right on orders"
 
 
-def test_a_locked_queue_is_reported_and_waited_for_once_a_tick_and_the_others_go_on():
+def test_a_locked_queue_is_reported_and_waited_for_once_per_tick_and_the_others_continue():
     world = World(locked={"orders"})
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
     assert outcome.said == ("orders: another session holds a lock", "returns: nothing waits")

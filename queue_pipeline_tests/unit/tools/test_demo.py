@@ -60,7 +60,7 @@ def test_every_order_is_accounted_for() -> None:
     assert Figures(40, 70, 70, 6, 70, Decimal(200)).complete(before, 100)
     for wrong in (
         Figures(0, 109, 109, 6, 109, Decimal(200)),  # one is lost
-        Figures(0, 111, 111, 6, 111, Decimal(200)),  # one is doubled
+        Figures(0, 111, 111, 6, 111, Decimal(200)),  # one is duplicated
         Figures(0, 110, 109, 6, 110, Decimal(200)),  # sent to one queue only
         Figures(0, 110, 110, 6, 109, Decimal(200)),  # not added up
     ):

@@ -109,7 +109,7 @@ def test_messages_of_the_same_order_have_ids_of_their_own() -> None:
     assert first.message.headers[wire.MESSAGE_ID] != second.message.headers[wire.MESSAGE_ID]
 
 
-def test_rows_with_unreadable_headers_are_apart_from_messages() -> None:
+def test_rows_with_unreadable_headers_are_kept_separate_from_messages() -> None:
     parcel = Parcel()
     for sample in samples(12, bad=1, seed=1):
         parcel.add(sample)

@@ -97,7 +97,7 @@ def test_a_day_without_messages_costs_little(sqlite, queues, instance, home, mon
     # More ticks would add nothing: what is due every five minutes at most is stored every hour.
     ticks = hour_of_ticks(Days(sqlite, monkeypatch), instance, home, 300)
     maintenance = rows_of_second(home, lambda: execute(sqlite, instance, "purge_expired"))
-    # Purged every hour; indexes are checked and history is removed once a day, with about as many rows.
+    # Purged every hour; indexes are checked and history is removed once per day, with about as many rows.
     day = times(24, ticks) + times(26, maintenance)
     report("idle", day)
     assert sum(times(24, ticks).values()) <= 400

@@ -61,7 +61,7 @@ def test_a_run_that_is_not_launched_may_wait_for_any_time(queues, instance, keep
     assert status_of(instance, run) is status
 
 
-def test_runs_of_other_places_are_left_alone(queues, instance, keep):
+def test_runs_of_other_code_locations_are_not_changed(queues, instance, keep):
     """Another code location may have a pipeline of this name on another database, as may the command line."""
     elsewhere = add_run(instance, STATUS.STARTED, location="there")
     by_hand = add_run(instance, STATUS.STARTED, location=None)
@@ -70,7 +70,7 @@ def test_runs_of_other_places_are_left_alone(queues, instance, keep):
     assert {status_of(instance, run) for run in (elsewhere, by_hand, other)} == {STATUS.STARTED}
 
 
-def test_time_without_a_slot_counts_anew_after_a_change_and_after_a_gap(queues, instance, keep, clock):
+def test_time_without_a_slot_restarts_after_a_change_and_after_a_gap(queues, instance, keep, clock):
     """A run that ends its last batch, or one that was not looked at for long, is not over."""
     run = add_run(instance, STATUS.STARTED)
     keep(50)

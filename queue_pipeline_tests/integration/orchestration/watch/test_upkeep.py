@@ -121,7 +121,7 @@ def test_the_next_tick_reports_what_a_tick_has_no_time_for(queues, keep):
 
 
 def test_a_check_that_cannot_be_made_at_the_end_of_a_tick_is_made_at_that_of_the_next(backend, queues, keep):
-    """The next look at it is minutes away, at indexes a day."""
+    """It is looked at again after minutes, indexes after a day."""
     upkeep, table = keep(LOOK_SECONDS), queues.book.own("QueueFailures").qualified
     moved = f'{table.rsplit(".", 1)[0]}."Elsewhere"' if backend.schema else '"Elsewhere"'
     backend.sql(queues, f'ALTER TABLE {table} RENAME TO "Elsewhere"')

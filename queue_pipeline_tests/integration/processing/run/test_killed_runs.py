@@ -1,4 +1,4 @@
-"""A run may be killed at any moment: whatever it was at, the end is the same, and nothing is lost or doubled."""
+"""A run may be killed at any moment: whatever it was at, the end is the same, and nothing is lost or duplicated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that meet a locked table or a silent network: no message fails of it, none is lost and none is doubled."""
+"""Runs that meet a locked table or a silent network: no message fails of it, none is lost or duplicated."""
 
 import contextlib
 from urllib.parse import quote

@@ -120,7 +120,7 @@ def test_a_file_and_a_frame_that_was_sent_have_columns_of_the_same_types(hand_ov
         ]
 
 
-def test_a_large_batch_in_several_chunks_or_in_a_slice_is_whole(hand_over, folders, written):
+def test_a_large_batch_in_several_chunks_or_in_a_slice_is_complete(hand_over, folders, written):
     rows = pa.concat_tables([LARGE.slice(5, 900), LARGE.slice(1_000)])
     with hand_over(rows) as frame:
         assert content(frame) == rows.to_pylist()
@@ -167,7 +167,7 @@ def test_a_small_batch_is_sent_and_comes_as_it_was(spark, session, hand_over, fo
     assert views(spark) == [], "the view is of the attempt's session alone, and ends with it"
 
 
-def test_batches_of_one_session_that_were_sent_are_kept_apart(hand_over):
+def test_batches_that_were_sent_in_one_session_are_kept_separate(hand_over):
     with hand_over(SMALL) as one, hand_over(SMALL.slice(5)) as other:
         assert (one.count(), other.count()) == (20, 15)
 

@@ -1,4 +1,4 @@
-"""Connections that are lost inside a transaction: no message is lost or doubled, and the error says what is known."""
+"""Connections that are lost inside a transaction: no message is lost or duplicated; errors say what is known."""
 
 import threading
 
@@ -104,7 +104,7 @@ def test_a_server_killed_in_the_middle_of_a_statement_is_unavailable(postgresql,
     assert backend_pid(transport) != pid
 
 
-def test_a_transaction_of_ours_goes_on_raising_our_error_once_its_connection_is_lost(postgresql, postgres):
+def test_a_transaction_keeps_raising_our_error_once_its_connection_is_lost(postgresql, postgres):
     """Whatever way the driver is spoken to, and however often."""
     transport = postgresql.transport()
     transport.install("orders")

@@ -270,7 +270,7 @@ def test_selected_messages_are_discarded_and_the_others_stay(transport, failed):
     assert failed.count("error") == failed.count("error", Selection(exception="a.F")) == 500
 
 
-def test_what_failed_after_a_look_can_be_left_alone(transport, failed):
+def test_messages_that_failed_after_a_listing_can_be_excluded(transport, failed):
     fail(transport, failure(transport), failure(transport))
     seen = failed.last_row_version("error")
     fail(transport, failure(transport, body=b"later"))

@@ -110,7 +110,7 @@ def test_scripts_get_json(cli):
     assert cli("pauses", "--json").json == {"pauses": []}
 
 
-def test_pausing_where_nothing_is_installed_tells_the_next_step(backend):
+def test_pausing_where_nothing_is_installed_names_the_next_step(backend):
     failed = CommandLine(backend)("pause", "p")
     assert failed.code == 3
     assert "queue-pipeline install QUEUE" in failed.error

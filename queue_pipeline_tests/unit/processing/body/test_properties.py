@@ -256,7 +256,7 @@ def normal(value: Any) -> Any:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_what_arrives_equals_the_dumped_model_alone_and_in_company(data):
+def test_a_parsed_body_equals_the_dumped_model_alone_and_in_a_batch(data):
     plain_only = data.draw(st.booleans())
     kind = data.draw(models(plain_only))
     bodies = data.draw(st.lists(kind.texts, min_size=1, max_size=6))

@@ -169,7 +169,7 @@ def test_an_event_needs_one_body():
         ("subscribes_to", ["Shop.Sold"], "queue-pipeline nginn subscribe"),
     ],
 )
-def test_what_an_nginn_queue_cannot_be_is_refused(field, value, reported):
+def test_options_that_an_nginn_queue_cannot_have_are_refused(field, value, reported):
     with pytest.raises(ConfigurationError, match=re.escape(reported)):
         declare(input_queue="sql://db/Orders", **{field: value})
 

@@ -114,7 +114,7 @@ def test_a_reply_to_a_saga_names_it_and_a_send_does_not():
         assert not {wire.SAGA_ID, wire.SAGA_TYPE, wire.ORIGINATING_SAGA_ID} & set(other)
 
 
-def test_delayed_messages_say_when_and_where_to_and_are_kept_apart():
+def test_delayed_messages_carry_their_time_and_destination_and_are_kept_separate():
     ready = sent((message(1), send(delay=90_000)), (message(2), send()), (message(3), send(delay=0)))
     later = next(each for each in ready if each.delayed)
     assert (later.destination, list(later.milliseconds)) == ("billing", [90_000, 0])

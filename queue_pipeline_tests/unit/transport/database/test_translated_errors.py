@@ -80,7 +80,7 @@ def test_a_secret_in_the_drivers_message_is_left_out(secret, text):
     assert " ".join(secret.split()).strip(" .;") not in words
 
 
-def test_the_longer_of_two_secrets_is_left_out_whole():
+def test_the_longer_of_two_secrets_is_left_out_completely():
     words = driver_message(microsoft("28000", "PWD=swordfish", 18456), ["sword", "swordfish"])
     assert words == "PWD=***"
 
@@ -119,7 +119,7 @@ WHERE = "postgresql://u:***@host/db"
         (Fault.OTHER, "orders", DatabaseError, "orders"),
     ],
 )
-def test_an_error_names_its_queue_the_drivers_words_and_the_next_step(fault, queue, kind, next_step):
+def test_an_error_names_its_queue_the_drivers_message_and_the_next_step(fault, queue, kind, next_step):
     error = pyodbc.Error("HY000", "[HY000] the driver's words with hunter2 in them")
     ours = translate(fault, error, queue=queue, where=WHERE, secrets=["hunter2"])
     assert type(ours) is kind

@@ -100,7 +100,7 @@ def test_an_empty_value_is_a_header():
 
 
 def test_headers_that_are_the_json_null_are_poison():
-    """UT-08: the reference reads it as nothing and then fails on it for ever."""
+    """UT-08: the reference reads it as nothing and then fails on it forever."""
     with pytest.raises(ValueError, match="not an object"):
         wire.decode("null")
 

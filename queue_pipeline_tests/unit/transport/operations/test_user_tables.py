@@ -88,7 +88,7 @@ def test_only_numbers_are_added_up(value):
         plain_values(TableRows("totals", ("id", "total"), [(1, value)], ("id",), ("total",)))
 
 
-def test_a_key_has_to_be_whole():
+def test_a_key_has_to_be_complete():
     with pytest.raises(ConfigurationError, match="column id is part of the key and holds None"):
         plain_values(TableRows("totals", ("id", "total"), [(1, 1), (None, 1)], ("id",)))
     assert plain_values(TableRows("totals", ("id", "total"), [(None, None)])) == [(None, None)]

@@ -314,7 +314,7 @@ def test_a_part_from_which_a_peer_took_a_message_is_not_read(bus):
         reader.read_part(claim, part)
 
 
-def test_a_claim_of_many_messages_is_completed_whole(bus, claims):
+def test_a_claim_of_many_messages_is_completed_at_once(bus, claims):
     bus.send(2_500)
     claim = bus.transport.claim(ORDERS, "me", 10_000)
     assert claim.messages == 2_500

@@ -139,7 +139,7 @@ def test_a_timeout_ends_a_subscription_only_when_it_has_expired(bus, handle, lef
     assert bus.transport.nginn.subscriptions.subscribers(ORDERS, TYPE) == (BILLING,) * remaining
 
 
-def test_a_timeout_of_a_subscription_for_ever_changes_nothing(bus, handle):
+def test_a_timeout_does_not_end_a_subscription_that_never_expires(bus, handle):
     bus.insert_control("SubscribeRequest", **{**REQUEST, "SubscriptionTime": "00:00:00"})
     bus.insert_control("SubscriptionTimeout", Subscriber=BILLING, MessageType=TYPE)
     handle(bus)

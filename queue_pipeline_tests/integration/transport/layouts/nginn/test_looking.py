@@ -47,7 +47,7 @@ def test_a_message_for_another_queue_is_shown_like_any_other(bus):
     assert number_of(shown.body) == 1
 
 
-def test_the_status_tells_what_is_ready_scheduled_in_work_processed_and_failed(bus):
+def test_the_status_counts_what_is_ready_scheduled_in_work_processed_and_failed(bus):
     for subqueue in "IIXXXF":
         bus.insert(body_of(1), subqueue=subqueue, retry_time=-10)
     bus.insert(body_of(1), subqueue="R", retry_time=100)

@@ -130,7 +130,7 @@ def between_rollback_and_mark(monkeypatch, act):
     monkeypatch.setattr(NGinnReceiver, "mark", mark)
 
 
-def test_a_message_that_a_peer_processed_meanwhile_is_left_alone(bus, monkeypatch):
+def test_a_message_that_a_peer_processed_meanwhile_is_not_changed(bus, monkeypatch):
     bus.send(2)
     between_rollback_and_mark(monkeypatch, lambda row: bus.peer_receives(row) if row == 1 else None)
     fail_to_receive(bus)

@@ -54,7 +54,7 @@ def test_bodies_with_and_without_non_ascii_letters_are_sent_in_one_batch(bus):
     assert [json.loads(row["msg_text"])["n"] for row in bus.rows()] == names
 
 
-def test_a_large_body_arrives_whole(bus):
+def test_a_large_body_arrives_completely(bus):
     text = "é" * 300_000
     bus.transport.send(ORDERS, new_message(json.dumps({"n": text}), message_type="shop.order-placed"))
     assert json.loads(bus.rows()[0]["msg_text"])["n"] == text

@@ -23,7 +23,7 @@ def insert(bus, number, sequence="s", length=None, **columns):
 
 
 def look_again(bus):
-    """The time has come at which postponed messages are looked at once more."""
+    """The time at which postponed messages are looked at again."""
     for row in bus.rows():
         if row["subqueue"] == "R":
             bus.set_due(-1, row["id"])

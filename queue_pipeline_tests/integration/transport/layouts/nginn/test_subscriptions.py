@@ -129,7 +129,7 @@ def test_an_expired_subscription_gets_nothing(bus, subscriptions):
     assert subscriptions.subscribers(ORDERS, TYPE) == (SENDER,)
 
 
-def test_a_subscription_by_hand_is_noticed_after_forgetting(bus, subscriptions):
+def test_a_subscription_inserted_by_hand_is_noticed_after_the_cache_is_cleared(bus, subscriptions):
     assert subscriptions.subscribers(ORDERS, TYPE) == ()
     add(bus, BILLING)
     assert subscriptions.subscribers(ORDERS, TYPE) == ()

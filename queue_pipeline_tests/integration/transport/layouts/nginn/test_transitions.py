@@ -183,7 +183,7 @@ def test_what_went_wrong_is_kept_with_the_message(bus, act):
     assert "no paper" in bus.row(row_id)["error_info"]
 
 
-def test_a_failed_receive_tells_the_type_the_message_and_the_stack(bus):
+def test_a_failed_receive_reports_the_type_the_message_and_the_stack(bus):
     row_id = bus.insert(body_of(1))
     receive_and_fail(bus, row_id)
     reported = bus.row(row_id)["error_info"]
