@@ -56,7 +56,7 @@ UNNOTICED = [
 
 
 @pytest.mark.parametrize("step", steps_of(UNNOTICED, {"batch: transforming", "results: outbox cleared"}))
-def test_a_run_whose_death_was_not_noticed(shop, children, step):
+def test_messages_of_a_run_whose_death_was_not_noticed_are_processed_once(shop, children, step):
     """Its lease expires by itself, and the run that takes the batch over counts the failure."""
     kill_and_settle(shop, children, Shop.let_the_lease_be_over, step)
     shop.check()
@@ -74,7 +74,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("step", steps_of(list(LATER), {"results: sent", "split: committed"}))
-def test_a_run_that_is_killed_at_a_later_batch(shop, children, step):
+def test_messages_of_a_run_that_is_killed_later_are_processed_once(shop, children, step):
     """Not at the first batch but while one is being halved, or after half of the poison went to the error queue."""
     kill_and_settle(shop, children, Shop.release, step, LATER[step])
     shop.check()

@@ -15,7 +15,7 @@ def test_nothing_is_paused_at_first(transport):
     assert transport.pauses.list() == {}
 
 
-def test_a_pause_is_seen_by_others_until_it_is_resumed(transport, backend):
+def test_a_pause_is_seen_by_others_until_it_is_ended(transport, backend):
     assert transport.pauses.pause("orders_pipeline", "ann@desk", "the bank is closed, grüße 🏦") is True
     assert transport.pauses.pause("other", "ann@desk") is True
     seen = backend.transport().pauses.list()

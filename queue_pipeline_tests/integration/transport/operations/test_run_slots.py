@@ -58,7 +58,7 @@ def test_an_owner_relies_on_nothing_once_its_lease_has_expired(transport, backen
     assert (first.held, first.take(2)) == (1, 1)
 
 
-def test_an_owner_whose_slots_expired_while_it_was_away_has_them_again_at_its_next_renewal(transport, backend):
+def test_an_owner_whose_slots_were_freed_in_its_absence_has_them_again_at_its_next_renewal(transport, backend):
     orders, first = transport.resolve("orders"), mine(transport, "a")
     first.take(2)
     transport.slots.release_owner("a")
