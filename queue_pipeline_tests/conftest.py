@@ -1,4 +1,4 @@
-"""Fixtures that the whole suite shares: one PostgreSQL cluster a session, one schema (or file) a test."""
+"""Fixtures that the whole suite shares: one PostgreSQL cluster per session, one schema (or file) per test."""
 
 from __future__ import annotations
 

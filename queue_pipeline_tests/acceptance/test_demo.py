@@ -75,11 +75,11 @@ def test_once_processes_every_order_and_leaves_nothing_running(tmp_path: Path, s
 
 
 @pytest.mark.slow
-def test_interrupted_while_spark_starts_it_leaves_nothing_running(tmp_path: Path) -> None:
+def test_an_interrupt_while_spark_starts_leaves_nothing_running(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     alone = {"SPARK_LOCAL_CONNECT_DISCOVERY": None, "QUEUE_PIPELINE_SPARK": "warm:local[1]", "SPARK_TESTING": "1"}
     with running(folder, "--messages", "10", **alone) as (demo, output):
-        # The JVM is there, and nobody has written down yet where.
+        # The JVM is running, and its address is not written down yet.
         eventually(
             lambda: said(demo, output, "demo: sent") and any("java" in each for each in left(folder)), seconds=120
         )

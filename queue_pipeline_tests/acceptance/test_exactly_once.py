@@ -115,7 +115,7 @@ def check_completed_by_another(dagster: Dagster, former: Run) -> None:
 
 @contextmanager
 def spark_hangs(settings: dict[str, str]) -> Iterator[None]:
-    """Spark's server stands still, as one does that collects garbage for ever."""
+    """Spark's server stands still, as one does that collects garbage forever."""
     pid = json.loads(Path(settings[DISCOVERY_VARIABLE]).read_text())["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.timeout(600)]
 
 
 def test_failed_orders_that_are_sent_back_are_processed_again(shop: Shop, dagster: Dagster) -> None:
-    """Nothing was mended, so that they fail again: each is in the error queue once more, and once."""
+    """Nothing was fixed, so they fail again: each is in the error queue once more, and once."""
     shop.place(3, bad=6)
     shop.wait_until_idle()
     before = Counter(shop.bodies("error"))

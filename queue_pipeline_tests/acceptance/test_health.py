@@ -20,7 +20,7 @@ TICK_SECONDS = 15
 
 
 @pytest.mark.slow
-def test_a_code_server_that_is_gone_is_noticed_and_its_restart_too(shop: Shop, dagster: Dagster) -> None:
+def test_the_end_and_the_restart_of_a_code_server_are_noticed(shop: Shop, dagster: Dagster) -> None:
     settle(shop, dagster)
     assert "orders" in eventually(lambda: _healthy(shop, dagster), seconds=60)["queues"]
     dagster.kill_code_server(after_seconds=0)

@@ -131,7 +131,7 @@ def test_no_check_is_shown_as_passed_that_never_ran(page: Page, dagster: Dagster
         page.get_by_text(f"{queue} has all indexes and columns that it needs").first.wait_for()
 
 
-def test_checks_tell_what_failed_and_how_it_is_retried(page: Page, dagster: Dagster, pictures: Path) -> None:
+def test_checks_report_what_failed_and_how_it_is_retried(page: Page, dagster: Dagster, pictures: Path) -> None:
     page.goto(f"{dagster.url}/assets/orders?view=checks&checkDetail=error_queue_empty")
     page.get_by_text("in error; fix the cause, then run: ").first.wait_for()
     page.get_by_text('queue-pipeline --database "$QUEUE_PIPELINE_DATABASE" errors retry --from orders').first.wait_for()

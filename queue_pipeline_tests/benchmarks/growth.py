@@ -48,7 +48,7 @@ def tell_growth(backlogs: Backlogs, plan: Plan, report: Report) -> None:
 
 
 def tell_executors(orders: Orders, transport: QueueTransport, spark: SparkResource, plan: Plan, report: Report) -> None:
-    """Whole backlogs worked off by the executors, and how much more memory this process needs for it."""
+    """Whole backlogs processed by the executors, and how much more memory this process needs for it."""
     source = orders.load("usual", make_samples(plan.source_rows, BAD))
     for size in plan.executor_backlogs:
         count = BACKLOGS[size]

@@ -1,4 +1,4 @@
-"""The tables of the worked example: orders are sent anew for each measurement, and the results checked after it."""
+"""The tables of the worked example: orders are sent again for each measurement, and the results checked after it."""
 
 from __future__ import annotations
 

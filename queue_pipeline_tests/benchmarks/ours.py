@@ -1,4 +1,4 @@
-"""The worked example as it ships, worked off as a run does it: the only place that knows how a pipeline is run."""
+"""The worked example as it ships, processed as a run does it: the only place that knows how a pipeline is run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def by_executors(rows: int) -> QueuePipeline:
 
 
 def drain(pipeline: QueuePipeline, transport: QueueTransport, spark: SparkResource) -> RunFigures:
-    """Work the queue off as a run of the pipeline does."""
+    """Process the queue as a run of the pipeline does."""
     sessions = AttemptSessions(lambda: spark.spark_session)
     transformer = SparkTransformer(pipeline, sessions)
     executors = Executors(pipeline, transport, sessions)

@@ -56,7 +56,7 @@ class Plan:
     passed: int = 1_000_000
     """Messages that pass through a queue before it is compared with a fresh one."""
     executor_backlogs: tuple[str, ...] = ("10k", "100k")
-    """Backlogs that are worked off by executors."""
+    """Backlogs that executors process."""
     latency_warm_up: int = 15
     latency_rounds: int = 5
 

@@ -1,4 +1,4 @@
-"""A process of its own that streams one claim and tells how much memory that took."""
+"""A separate process that streams one claim and reports how much memory that took."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def peak_memory_mb() -> float:
 
 
 def forget_peak_memory() -> None:
-    """Let the peak be counted anew from what is in use now."""
+    """Restart the peak from what is in use now."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

@@ -1,4 +1,4 @@
-"""The messages that everybody moves: orders of the worked example, as the shop writes them."""
+"""The messages that all consumers move: orders of the worked example, as the shop writes them."""
 
 from __future__ import annotations
 

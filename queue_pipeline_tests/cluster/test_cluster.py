@@ -30,7 +30,7 @@ ROWS = 200
 SUM = sum(2 * number for number in range(ROWS))
 
 
-def test_a_driver_of_ones_own_computes_on_every_worker(cluster: StandaloneCluster, tmp_path: Path) -> None:
+def test_a_driver_program_computes_on_every_worker(cluster: StandaloneCluster, tmp_path: Path) -> None:
     both = {worker.name for worker in cluster.workers}
     with running_job(cluster.master, cluster.environment, tmp_path / "job", ROWS) as job:
         eventually(lambda: job.workers() == both, seconds=120)
@@ -38,7 +38,9 @@ def test_a_driver_of_ones_own_computes_on_every_worker(cluster: StandaloneCluste
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_in_mid_job_costs_nothing_but_time(cluster: StandaloneCluster, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_in_the_middle_of_a_job_only_delays_it(
+    cluster: StandaloneCluster, tmp_path: Path
+) -> None:
     killed, survivor = cluster.workers[-2:]
     with running_job(cluster.remote, cluster.environment, tmp_path / "job", ROWS) as job:
         eventually(lambda: job.workers() == {killed.name, survivor.name}, seconds=120)

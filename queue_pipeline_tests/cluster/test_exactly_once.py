@@ -55,7 +55,7 @@ def staged(transport: QueueTransport) -> int:
 
 
 def nothing_is_left(transport: QueueTransport) -> None:
-    """Neither in work nor staged, and nobody at work."""
+    """Neither in work nor staged, and no run at work."""
     assert transport.claims.list() == []
     assert transport.slots.list() == []
     for table in ("QueueOutbox", "orders.Claimed"):
@@ -64,7 +64,7 @@ def nothing_is_left(transport: QueueTransport) -> None:
 
 
 def nobody_holds_anything(transport: QueueTransport) -> bool:
-    """Neither a batch, released or not, nor a place to work in."""
+    """Neither a batch, released or not, nor a slot."""
     free = all(claim.lease_seconds <= 0 for claim in transport.claims.list())
     return free and transport.slots.list() == []
 
@@ -111,7 +111,7 @@ def test_the_example_goes_through_once_while_a_worker_is_killed_and_tasks_fail(
         cluster.start_worker()
         result = run.result()
     assert (result["reason"], result["failure"], result["messages"]) == ("the queue is empty", None, ORDERS)
-    # Spark saw to all of it: no batch had to be tried again.
+    # Spark handled all of it: no batch had to be tried again.
     assert result["failed_attempts"] == 0
     for queue in ("billing", "shipping"):
         assert counted(transport, f"SELECT count(*) FROM {queue}") == good

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("access", ["master", "remote"])
-def test_they_work_on_a_cluster_and_through_its_connect_server(
+def test_functions_work_on_a_cluster_and_through_its_connect_server(
     cluster: StandaloneCluster, postgres: PostgresCluster, tmp_path: Path, access: str
 ) -> None:
     postgres.create_database(f"functions_{access}")

@@ -34,7 +34,7 @@ _FRAME = re.compile(
 
 
 class ImportFailedError(Exception):
-    """ServiceControl puts such a message aside, where hardly anybody looks."""
+    """ServiceControl puts such a message aside, where it is easily overlooked."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def import_audit(header_text: str) -> AuditedMessage:
 
 
 def retry(failed: FailedMessage) -> tuple[str, OutgoingMessage]:
-    """The queue and the message when somebody presses "retry"."""
+    """The queue and the message when a user presses "retry"."""
     headers = {name: value for name, value in failed.headers.items() if not name.startswith(STRIPPED)}
     headers["ServiceControl.Retry.UniqueMessageId"] = str(failed.unique_id)
     headers["ServiceControl.Retry.AcknowledgementQueue"] = ACKNOWLEDGEMENT_QUEUE

@@ -112,7 +112,7 @@ def test_units_can_be_read(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", blocks_in("yaml"))
-def test_yaml_is_what_its_reader_takes(block: Block, tmp_path: Path) -> None:
+def test_yaml_is_valid_for_the_code_that_reads_it(block: Block, tmp_path: Path) -> None:
     document = yaml.safe_load(block.text)
     if document.get("type") == "queue_pipeline.QueuePipelines":
         QueuePipelines.model().model_validate(document["attributes"])

@@ -191,7 +191,7 @@ def test_the_glossary_has_at_most_25_terms_each_of_them_once() -> None:
     assert len(terms) == len(set(terms)) and 15 <= len(terms) <= 25
 
 
-def test_the_folders_of_the_house_are_those_of_the_package() -> None:
+def test_the_documented_folders_are_those_of_the_package() -> None:
     house = (ROOT / "docs/architecture.md").read_text().partition("```\n")[2].partition("```")[0]
     drawn = set(re.findall(r"([a-z_]+)/", house)) - {"sql"}
     package = ROOT / "queue_pipeline"

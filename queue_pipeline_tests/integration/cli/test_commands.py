@@ -29,7 +29,7 @@ def cli(backend: Backend) -> CommandLine:
     return cli
 
 
-def test_install_tells_what_it_created_and_what_was_there(backend: Backend) -> None:
+def test_install_reports_what_it_created_and_what_existed(backend: Backend) -> None:
     cli = CommandLine(backend)
     first = cli("install", "orders", "--json").json["tables"]
     assert len(first) == 10
@@ -90,7 +90,7 @@ def test_a_message_carries_what_was_typed(cli: CommandLine) -> None:
     assert looked_at == message
 
 
-def test_a_file_of_lines_is_sent_whole(cli: CommandLine) -> None:
+def test_all_lines_of_a_file_are_sent(cli: CommandLine) -> None:
     assert cli("send", "orders", "--jsonl", "-", "--json", stdin=JSONL).json["sent"] == 3
     first, second, third = cli("receive", "orders", "--max", 5, "--json").json["messages"]
     assert first["body"] == '{"number":1,"name":"Zoë"}'
@@ -176,16 +176,16 @@ def test_claims_are_listed_and_released_as_they_were_listed(cli: CommandLine, ba
     assert transport.claims.held_by("run-2") == [taken_over]
 
 
-def test_a_missing_index_is_a_finding_with_its_cost_and_its_cure(cli: CommandLine, backend: Backend) -> None:
+def test_a_missing_index_is_a_finding_with_its_cost_and_its_fix(cli: CommandLine, backend: Backend) -> None:
     transport = backend.transport()
     _drop_expiry_index(backend, transport)
     found = cli("audit-indexes", "orders", "--json")
     assert (found.code, found.err) == (1, "")
     (finding,) = json.loads(found.out)["findings"]
     assert all(finding[field] for field in ("queue", "code", "severity", "message", "cost", "fix", "section"))
-    told = cli("audit-indexes")
-    assert told.code == 1
-    assert finding["message"] in told.out and finding["cost"] in told.out
+    reported = cli("audit-indexes")
+    assert reported.code == 1
+    assert finding["message"] in reported.out and finding["cost"] in reported.out
     backend.sql(transport, finding["fix"])
     assert cli("audit-indexes").code == 0
 

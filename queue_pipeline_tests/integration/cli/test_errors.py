@@ -83,7 +83,7 @@ def test_failed_messages_are_listed_with_counts_and_the_command_that_retries_the
     assert ids(cli, "orders") == ["a", "b", "c"]
 
 
-def test_a_list_can_be_narrowed_and_its_command_narrows_alike(cli: CommandLine, failed: QueueTransport) -> None:
+def test_a_list_can_be_filtered_and_its_command_has_the_same_filter(cli: CommandLine, failed: QueueTransport) -> None:
     listed = cli("errors", "list", "--exception", "NoStockError", "--type", "Shop.OrderPlaced", "--limit", 1)
     assert "2 messages in " in listed.out
     assert ", 1 listed" in listed.out
@@ -101,7 +101,7 @@ def test_a_list_can_be_narrowed_and_its_command_narrows_alike(cli: CommandLine, 
     assert document["groups"][0]["messages"] == 1
 
 
-def test_an_empty_error_queue_is_told(cli: CommandLine, backend: Backend) -> None:
+def test_an_empty_error_queue_is_reported(cli: CommandLine, backend: Backend) -> None:
     queue = backend.transport().resolve("error").canonical
     assert cli("errors", "list").out == f"no message is in {queue}\n"
     assert cli("errors", "retry", "--all").out == f"none of these messages is in {queue}\n"
@@ -109,7 +109,7 @@ def test_an_empty_error_queue_is_told(cli: CommandLine, backend: Backend) -> Non
     assert cli("errors", "discard", "--all", "--yes").out == f"discarded 0 messages of {queue}\n"
 
 
-def test_one_message_is_shown_whole(cli: CommandLine, failed: QueueTransport) -> None:
+def test_one_message_is_shown_completely(cli: CommandLine, failed: QueueTransport) -> None:
     failed.send("error", failure(failed, "d", body=b'{"Sku": "Zo\xc3\xab"}'))
     shown = cli("errors", "show", "d")
     assert (shown.code, shown.err) == (0, "")
@@ -137,8 +137,8 @@ def test_what_is_not_there_is_named(cli: CommandLine, failed: QueueTransport) ->
 
 
 def test_messages_are_retried_by_their_ids(cli: CommandLine, failed: QueueTransport) -> None:
-    (told,) = cli("errors", "retry", "a", "c", "--json").json["queues"]
-    assert told == {"queue": failed.resolve("orders").canonical, "returned": 2}
+    (reported,) = cli("errors", "retry", "a", "c", "--json").json["queues"]
+    assert reported == {"queue": failed.resolve("orders").canonical, "returned": 2}
     assert (ids(cli, "orders"), ids(cli, "error")) == (["a", "c"], ["b"])
     (first, _) = cli("show", "orders", "--json").json["messages"]
     assert wire.FAILED_QUEUE not in first["headers"]
@@ -157,7 +157,7 @@ def test_messages_are_retried_to_another_queue_of_another_error_queue(cli: Comma
     assert ids(cli, "repair") == ["x", "y"]
 
 
-def test_what_cannot_go_back_is_told_and_the_exit_code_says_so(cli: CommandLine, failed: QueueTransport) -> None:
+def test_what_cannot_go_back_is_reported_and_the_exit_code_shows_it(cli: CommandLine, failed: QueueTransport) -> None:
     hostile = "x]; DROP TABLE orders;--"
     failed.send("error", [failure(failed, "gone", hostile), OutgoingMessage(b"", {wire.MESSAGE_ID: "lost"})])
     retried = cli("errors", "retry", "--all")
@@ -213,7 +213,7 @@ def test_a_person_is_asked_before_messages_are_discarded(
     assert ids(cli, "error") == left
 
 
-def test_what_fails_while_a_person_thinks_is_not_discarded(
+def test_what_fails_while_the_user_is_asked_is_not_discarded(
     cli: CommandLine, failed: QueueTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def think(number: int, queue: object) -> bool:
@@ -226,7 +226,7 @@ def test_what_fails_while_a_person_thinks_is_not_discarded(
     assert ids(cli, "error") == ["later"]
 
 
-def test_no_message_can_steer_a_terminal_or_a_shell(cli: CommandLine, backend: Backend) -> None:
+def test_no_message_can_control_a_terminal_or_a_shell(cli: CommandLine, backend: Backend) -> None:
     transport = backend.transport()
     bad = failure(transport, "$(reboot) \x1b[2J", kind="E\x1b]0;title\x07")
     transport.send("error", bad)
@@ -240,7 +240,7 @@ def test_no_message_can_steer_a_terminal_or_a_shell(cli: CommandLine, backend: B
     assert max(map(len, cli("errors", "list").out.splitlines())) < 400
 
 
-def test_a_retry_tells_which_receivers_may_take_the_messages(cli: CommandLine, failed: QueueTransport) -> None:
+def test_a_retry_lists_which_receivers_may_take_the_messages(cli: CommandLine, failed: QueueTransport) -> None:
     for queue, owner in (("orders", "run old"), ("orders", "run new"), ("error", "run elsewhere")):
         failed.slots.take(failed.resolve(queue), owner, 1, 3, 300)
     failed.slots.end(failed.resolve("orders"), "run old", "the code changed: shop.prices")

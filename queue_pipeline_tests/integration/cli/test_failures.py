@@ -42,7 +42,7 @@ def test_a_driver_that_is_not_installed_is_named(postgres: PostgresCluster) -> N
     assert postgres.password not in failed.err
 
 
-def test_a_database_that_is_away_is_reported_once() -> None:
+def test_an_unavailable_database_is_reported_once() -> None:
     failed = run("--database", "postgresql://u:s3cret@127.0.0.1:1/db", "peek", "orders")
     assert failed.code == 4
     assert "cannot be reached" in failed.error
@@ -115,13 +115,13 @@ def test_a_defect_is_called_one_and_shows_its_traceback_on_demand(
 
     monkeypatch.setattr(QueueTransport, "status", defect)
     cli = CommandLine(sqlite)
-    told = cli("status")
-    assert told.code == 70
-    assert "this is a bug" in told.error
+    reported = cli("status")
+    assert reported.code == 70
+    assert "this is a bug" in reported.error
     shown = cli("status", "--debug")
     assert shown.code == 70
     assert "Traceback" in shown.err and "KeyError" in shown.err
-    assert "s3cret" not in told.err + shown.err
+    assert "s3cret" not in reported.err + shown.err
 
 
 def test_an_interrupt_ends_with_130(sqlite: Backend, monkeypatch: pytest.MonkeyPatch) -> None:

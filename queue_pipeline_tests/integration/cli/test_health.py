@@ -63,7 +63,7 @@ def test_a_batch_that_no_process_holds_is_a_problem(command, queues):
     assert "abandoned" in eventually(lambda: problems(command("health", "--json", "--abandoned-seconds", 0.1)))
 
 
-def test_a_database_that_is_away_is_a_problem_and_no_error(tmp_path: Path) -> None:
+def test_an_unavailable_database_is_a_problem_and_no_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     ran = start(tmp_path, "--database", f"postgresql://u:secret@127.0.0.1:{port}/shop", "health", "--json")
@@ -72,7 +72,7 @@ def test_a_database_that_is_away_is_a_problem_and_no_error(tmp_path: Path) -> No
     assert "secret" not in ran.stdout
 
 
-def test_a_database_that_is_silent_does_not_make_it_hang(tmp_path: Path) -> None:
+def test_a_database_that_does_not_answer_does_not_make_it_hang(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"postgresql://u@127.0.0.1:{server.getsockname()[1]}/shop"
         ran = start(tmp_path, "--database", url, "health", "--timeout-seconds", "0.5", env=environment())

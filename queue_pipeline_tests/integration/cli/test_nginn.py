@@ -35,7 +35,7 @@ def test_install_makes_the_table_of_nginn_and_the_one_for_claims(cli: CommandLin
 
 
 @pytest.mark.parametrize("dialect", ["sqlserver", "postgresql", "sqlite"])
-def test_script_prints_the_same_tables(cli: CommandLine, dialect: str) -> None:
+def test_the_script_command_prints_the_tables_of_nginn(cli: CommandLine, dialect: str) -> None:
     text = cli("script", QUEUE, "--dialect", dialect).out
     assert all(name in text for name in ("from_endpoint", "msg_headers", "Orders.Claimed", "NGMB_Subscriptions"))
 
@@ -108,7 +108,7 @@ def test_subscriptions_are_asked_for_listed_and_ended(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["peek", "sql://elsewhere/Orders"], "the alias 'elsewhere' is not known to mean this database (known: db)"),
         (["peek", "sql://db/Orders; DROP"], "choose another name"),
@@ -125,7 +125,7 @@ def test_subscriptions_are_asked_for_listed_and_ended(cli: CommandLine) -> None:
         (["request", QUEUE, "--body", "{}", "--create"], "cannot answer to"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_a_line(cli: CommandLine, arguments: list[str], told: str) -> None:
+def test_what_cannot_be_done_is_reported_in_one_line(cli: CommandLine, arguments: list[str], reported: str) -> None:
     ran = cli(*arguments)
-    assert told in ran.error
+    assert reported in ran.error
     assert ran.code == 2

@@ -48,7 +48,7 @@ def test_the_environment_names_the_database(tmp_path: Path) -> None:
     assert not (tmp_path / ".queue_pipeline").exists()
 
 
-def test_the_module_is_the_program(tmp_path: Path) -> None:
+def test_the_module_can_be_run_as_the_program(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "queue_pipeline.cli", "--version"],
         capture_output=True,
@@ -102,7 +102,7 @@ def test_what_was_received_can_be_sent_again(folder: Path) -> None:
     assert (again["body"], again["headers"]) == ("Zoë", received[0]["headers"])
 
 
-def test_a_pipe_is_read_whole_before_anything_is_sent(folder: Path) -> None:
+def test_a_pipe_is_read_completely_before_anything_is_sent(folder: Path) -> None:
     lines = '{"body": "x"}\n' * 20_000 + "{\n"
     refused = start(folder, "send", "orders", "--jsonl", "-", input=lines)
     assert refused.returncode == 2
@@ -110,7 +110,7 @@ def test_a_pipe_is_read_whole_before_anything_is_sent(folder: Path) -> None:
     assert waiting(folder) == 0
 
 
-def test_of_a_redirected_file_only_what_is_left_is_sent(folder: Path) -> None:
+def test_only_the_unread_rest_of_a_redirected_file_is_sent(folder: Path) -> None:
     (folder / "lines.jsonl").write_text("a heading\n" + '{"body": "x"}\n' * 3)
     line = f"{{ read -r heading; {program()[0]} send orders --jsonl - --json; }} < lines.jsonl"
     ran = subprocess.run(["sh", "-c", line], cwd=folder, env=environment(), capture_output=True, text=True)
@@ -128,7 +128,7 @@ def test_a_terminal_that_cannot_show_a_character_gets_its_code(folder: Path) -> 
     assert json.loads(received.stdout)["messages"][0]["body"] == "Zoë"
 
 
-def test_the_shell_is_told_how_it_went(folder: Path) -> None:
+def test_the_exit_code_shows_the_result(folder: Path) -> None:
     codes = {
         ("status",): 0,
         ("nonsense",): 2,

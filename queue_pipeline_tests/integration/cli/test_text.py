@@ -74,7 +74,7 @@ def test_no_message_can_send_a_command_to_the_terminal(cli: CommandLine) -> None
         assert "[red]x[/red]" in printed
 
 
-def test_receive_prints_headers_and_the_whole_body(cli: CommandLine) -> None:
+def test_receive_prints_headers_and_the_complete_body(cli: CommandLine) -> None:
     cli("send", "orders", "--body", "x" * 100_000, "--header", "tenant=north")
     printed = cli("receive", "orders").out
     assert "tenant: north\n" in printed
@@ -83,7 +83,7 @@ def test_receive_prints_headers_and_the_whole_body(cli: CommandLine) -> None:
     assert cli("receive", "orders").out == "received 0 messages from orders\n"
 
 
-def test_claims_are_told_from_one_another(cli: CommandLine, sqlite: Backend) -> None:
+def test_held_and_expired_claims_are_distinguished(cli: CommandLine, sqlite: Backend) -> None:
     assert cli("claims", "list").out == "no claims\n"
     cli("send", "orders", "--body", "{}", "--count", 5)
     transport = sqlite.transport()

@@ -64,7 +64,7 @@ def test_every_move_is_a_json_document_of_its_own(folder: Path) -> None:
         assert interrupted(process) == (0, "")
 
 
-def test_a_queue_that_does_not_exist_is_told_at_once(folder: Path) -> None:
+def test_a_queue_that_does_not_exist_is_reported_at_once(folder: Path) -> None:
     refused = start(folder, "move-due", "missing", "--watch")
     assert refused.returncode == 3
     assert "missing.Delayed does not exist" in refused.stderr
@@ -100,7 +100,7 @@ def rate(process: subprocess.Popen[str], name: str) -> float:
             return float(queue[name])
 
 
-def test_status_without_a_terminal_is_a_table_again_and_again(folder: Path) -> None:
+def test_status_without_a_terminal_prints_its_table_repeatedly(folder: Path) -> None:
     with watching(folder, "orders", name="status") as process:
         for _ in range(2):
             assert line(process).split() == [

@@ -113,7 +113,7 @@ def test_a_client_that_is_closed_while_it_is_opened_stays_closed(make):
     assert client._open is None
 
 
-def test_a_client_that_is_forgotten_takes_its_thread_along(transport):
+def test_the_thread_of_a_garbage_collected_client_ends(transport):
     before = set(threading.enumerate())
     client = QueueClient(transport, "shop", discriminator="lost", create=True)
     client.submit("orders", "1", 60)

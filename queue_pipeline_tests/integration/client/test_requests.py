@@ -35,8 +35,8 @@ def test_a_request_carries_what_brings_its_reply_back(transport, make):
     assert (transport.peek(canonical), failed(transport)) == (0, [])
 
 
-def test_hundreds_of_requests_in_flight_each_get_the_reply_to_their_own(backend, transport, make):
-    """Out of order, with duplicates, numbers, and replies to requests of strangers among them."""
+def test_hundreds_of_requests_in_flight_each_get_their_own_reply(backend, transport, make):
+    """Out of order, with duplicates, numbers, and replies to requests of other clients among them."""
     client, count, threads = make(), 300, 30
     strangers = [OutgoingMessage(b"stranger", {wire.CORRELATION_ID: f"stranger {n}"}) for n in range(7)]
 
@@ -68,7 +68,7 @@ def test_hundreds_of_requests_in_flight_each_get_the_reply_to_their_own(backend,
     assert kinds == {"UnmatchedReply"}
 
 
-def test_many_threads_ask_and_wait_while_somebody_answers(transport, make):
+def test_many_threads_send_requests_and_wait_while_another_answers(transport, make):
     client = make()
 
     def ask(asker):
@@ -153,7 +153,7 @@ def test_a_future_that_was_cancelled_gets_no_reply(transport, make):
         future.result(0)
 
 
-def test_a_callback_asks_again_without_waiting(transport, make):
+def test_a_callback_can_submit_requests_but_not_wait_for_them(transport, make):
     client, second, refused = make(), [], []
 
     def ask_again(first):

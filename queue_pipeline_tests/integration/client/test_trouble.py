@@ -1,4 +1,4 @@
-"""A client while its database is away, and after commits whose outcome is unknown: no reply is lost or doubled."""
+"""A client while its database is unavailable, and after commits of unknown outcome: no reply is lost or duplicated."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ def client_gets(transport, client, text):
     return future.result(20).text
 
 
-def test_a_database_that_is_away_costs_the_requests_of_that_time_and_no_more(transport, make, monkeypatch, caplog):
+def test_an_unavailable_database_costs_only_the_requests_of_that_time(transport, make, monkeypatch, caplog):
     client = make()
     waiting = client.submit("orders", "before", 60)
     looked = threading.Event()

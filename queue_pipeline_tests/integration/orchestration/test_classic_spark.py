@@ -41,8 +41,8 @@ def test_a_classic_session_processes_the_same_orders(sqlite, tmp_path):
 
 
 @pytest.mark.slow
-def test_its_executors_take_batches_side_by_side(sqlite, tmp_path):
-    """In threads of their own, which know of no session unless they are told."""
+def test_executors_of_a_classic_spark_take_batches_side_by_side(sqlite, tmp_path):
+    """In threads of their own, which have no session unless they are given one."""
     transport = sqlite.transport()
     transport.install("orders", "billing")
     transport.send("orders", [new_message(str(number)) for number in range(8)])

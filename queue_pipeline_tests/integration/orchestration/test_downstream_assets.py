@@ -62,7 +62,7 @@ def test_a_run_that_processed_messages_makes_dagster_request_the_asset_once(loca
 
 
 @pytest.mark.parametrize(("asset", "requests"), [(REVENUE, 1), (EAGER, 0)])
-def test_the_next_run_of_the_pipeline_does_not_hold_it_up(location, instance, queues, asset, requests):
+def test_the_next_run_of_the_pipeline_does_not_delay_it(location, instance, queues, asset, requests):
     automation = Automation(location, instance)
     automation.requested(asset)
     queues.send("orders", new_message("1"))

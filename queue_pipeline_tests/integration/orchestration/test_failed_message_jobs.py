@@ -49,44 +49,44 @@ def ids(transport, queue):
 
 
 def test_failed_messages_of_every_pipeline_go_back(backend, failed, instance):
-    told = execute(backend, instance, "retry_errors", all=True)
-    assert (told["returned"], told["stayed"], told["held"]) == (3, 0, 0)
-    assert told["queues"] == [
+    reported = execute(backend, instance, "retry_errors", all=True)
+    assert (reported["returned"], reported["stayed"], reported["held"]) == (3, 0, 0)
+    assert reported["queues"] == [
         {"queue": failed.resolve("orders").canonical, "returned": 2},
         {"queue": failed.resolve("parcels").canonical, "returned": 1},
     ]
-    assert "not_returned" not in told
+    assert "not_returned" not in reported
     assert (ids(failed, "orders"), ids(failed, "parcels")) == (["a", "b"], ["c"])
     assert (failed.peek("error"), failed.peek("parcel_errors")) == (0, 0)
 
 
-def test_chosen_messages_go_back(backend, failed, instance):
+def test_selected_messages_are_returned(backend, failed, instance):
     assert execute(backend, instance, "retry_errors", exception="Timeout")["returned"] == 1
     assert execute(backend, instance, "retry_errors", ids=["c", "unknown"], to="billing")["returned"] == 1
     assert (ids(failed, "orders"), ids(failed, "billing"), ids(failed, "error")) == (["b"], ["c"], ["a"])
     assert execute(backend, instance, "retry_errors", error_queue="parcel_errors", all=True)["returned"] == 0
 
 
-def test_what_stays_is_told_in_a_table_and_the_run_succeeds(backend, failed, instance):
+def test_what_stays_is_reported_in_a_table_and_the_run_succeeds(backend, failed, instance):
     failed.send("error", [failure(failed, "gone", "nowhere"), OutgoingMessage(b"", {wire.MESSAGE_ID: "lost"})])
-    told = execute(backend, instance, "retry_errors", error_queue="error", all=True)
-    assert (told["returned"], told["stayed"]) == (2, 2)
-    gone, lost = told["not_returned"]
+    reported = execute(backend, instance, "retry_errors", error_queue="error", all=True)
+    assert (reported["returned"], reported["stayed"]) == (2, 2)
+    gone, lost = reported["not_returned"]
     assert (gone["id"], gone["failed_queue"]) == ("gone", failed.resolve("nowhere").canonical)
     assert "does not exist" in gone["reason"]
     assert (lost["id"], lost["failed_queue"]) == ("lost", "")
     assert ids(failed, "error") == ["gone", "lost"]
 
 
-def test_chosen_messages_are_discarded(backend, failed, instance):
-    told = execute(backend, instance, "discard_errors", failed_queue="orders", message_type="Shop.OrderPlaced")
-    assert told["discarded"] == 2
-    assert {row["discarded"] for row in told["queues"]} == {0, 2}
+def test_selected_messages_are_discarded(backend, failed, instance):
+    reported = execute(backend, instance, "discard_errors", failed_queue="orders", message_type="Shop.OrderPlaced")
+    assert reported["discarded"] == 2
+    assert {row["discarded"] for row in reported["queues"]} == {0, 2}
     assert (failed.peek("error"), failed.peek("parcel_errors"), failed.peek("orders")) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("job", OPS)
-def test_an_empty_choice_is_refused_and_nothing_happens(backend, failed, instance, job):
+def test_an_empty_selection_is_refused_and_nothing_happens(backend, failed, instance, job):
     with pytest.raises(ConfigurationError, match="nothing is chosen; give ids"):
         execute(backend, instance, job)
     with pytest.raises(ConfigurationError, match="leave out one or the other"):

@@ -1,4 +1,4 @@
-"""Runs whose transform fails, with a real Spark: what is processed, what is told, and what a person can do then."""
+"""Runs whose transform fails, with a real Spark: what is processed and reported, and what a person can do then."""
 
 import json
 
@@ -52,8 +52,8 @@ def metadata_of(result):
     return event.step_materialization_data.materialization.metadata
 
 
-def test_one_message_that_breaks_a_worker_is_found_told_and_retried(backend, queues, warm, instance):
-    """The good ones are processed once; the poison is told by its own error, with the command that brings it back."""
+def test_one_message_that_breaks_a_worker_is_found_reported_and_retried(backend, queues, warm, instance):
+    """The good ones are processed once; the poison is reported with its error and the command that brings it back."""
     ids = fill(queues, 12)
     resources = pipelines.resources(backend, warm)
     result = execute(pipelines.declare(transform=allergic_to_five, recoverability=ONCE), resources, instance)
@@ -67,12 +67,16 @@ def test_one_message_that_breaks_a_worker_is_found_told_and_retried(backend, que
     assert imported.failed_queue == queues.resolve("orders").canonical
     assert "test_failing_runs.check() in " in shown.headers[wire.EXCEPTION_STACK_TRACE].splitlines()[1]
 
-    told = metadata_of(result)
-    assert (told["messages_in"].value, told["messages_to_error_queue"].value, told["messages_out"].value) == (12, 1, 11)
-    assert told["run_failed_attempts"].value >= 2
-    (record,) = told["failed_messages"].records
+    reported = metadata_of(result)
+    assert (
+        reported["messages_in"].value,
+        reported["messages_to_error_queue"].value,
+        reported["messages_out"].value,
+    ) == (12, 1, 11)
+    assert reported["run_failed_attempts"].value >= 2
+    (record,) = reported["failed_messages"].records
     assert (record.data["id"], record.data["cause"]) == (ids[5], "builtins.ValueError: five is not allowed")
-    assert told["retry_all"].value.splitlines()[1].endswith(" errors retry --from orders")
+    assert reported["retry_all"].value.splitlines()[1].endswith(" errors retry --from orders")
     checks = {one.check_name: one.passed for one in evaluations(result)}
     assert checks == {"error_queue_empty": False, "oldest_message": True, "nothing_expired": True}
 

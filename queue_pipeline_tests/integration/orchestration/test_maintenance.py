@@ -122,7 +122,7 @@ def test_queues_with_all_their_indexes_pass_the_audit(backend, queues, instance)
     }
 
 
-def test_a_missing_index_is_a_warning_that_carries_the_statement_which_mends_it(backend, queues, instance):
+def test_a_missing_index_is_a_warning_with_the_statement_that_fixes_it(backend, queues, instance):
     if backend.name == "postgresql":
         rows = backend.sql(
             queues,

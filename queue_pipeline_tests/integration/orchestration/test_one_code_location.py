@@ -84,7 +84,7 @@ def test_the_jobs_of_the_team_keep_their_names_their_executor_and_their_resource
     assert location.resolve_job_def("north_purge_expired").executor_def.name == "in_process"
 
 
-def test_everything_but_the_team_s_own_carries_a_prefix(location):
+def test_all_names_except_those_of_the_team_have_a_prefix(location):
     repository = location.get_repository_def()
     named = {
         *(job.name for job in repository.get_all_jobs()),

@@ -106,7 +106,7 @@ def executed(backend, instance):
     return {one.check_name: one for one in result.get_asset_check_evaluations()}
 
 
-def test_all_checks_of_a_pipeline_can_be_executed_by_hand(backend, queues, instance):
+def test_all_checks_of_a_pipeline_can_be_executed_manually(backend, queues, instance):
     fail(queues, 1)
     assert {name: one.passed for name, one in executed(backend, instance).items()} == {
         ERRORS: False,

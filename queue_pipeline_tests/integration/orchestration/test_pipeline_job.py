@@ -122,10 +122,10 @@ def test_a_missing_queue_fails_the_run_with_the_command_that_installs_it(backend
     backend.transport().install("other")
     result = execute(pipelines.declare(), pipelines.resources(backend), instance)
     assert not result.success
-    told = failure_of(result)
-    assert "pipeline orders: queue " in told
-    assert "queue-pipeline install" in told
-    assert "Traceback" not in told
+    reported = failure_of(result)
+    assert "pipeline orders: queue " in reported
+    assert "queue-pipeline install" in reported
+    assert "Traceback" not in reported
 
 
 def test_a_paused_pipeline_takes_nothing(backend, queues, instance):
@@ -146,9 +146,9 @@ def test_wrong_columns_fail_the_run_by_name_and_release_the_batch(backend, queue
     pipeline = pipelines.declare(transform=wrong_columns)
     result = execute(pipeline, pipelines.resources(backend, warm), instance)
     assert not result.success
-    told = failure_of(result)
-    assert "boddy" in told
-    assert "its messages are released and will be processed again" in told
+    reported = failure_of(result)
+    assert "boddy" in reported
+    assert "its messages are released and will be processed again" in reported
     (claim,) = queues.claims.list()
     assert (claim.owner, claim.generation, claim.messages) == (None, 1, 3)
     assert queues.peek("billing") == 0

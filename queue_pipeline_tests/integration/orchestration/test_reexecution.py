@@ -71,7 +71,7 @@ def fails_then_succeeds(instance, job, queues, broken):
     return first, second
 
 
-def test_a_transform_that_was_mended_processes_the_same_messages_once(backend, queues, instance, broken):
+def test_a_fixed_transform_processes_the_same_messages_once(backend, queues, instance, broken):
     first, second = fails_then_succeeds(instance, job_for(backend), queues, broken)
     assert instance.get_run_by_id(second).parent_run_id == first
 
@@ -86,7 +86,7 @@ def test_what_another_run_processed_meanwhile_is_left_to_it(sqlite, spark, tmp_p
     transport.send("orders", [new_message(str(n)) for n in range(6)])
     failed, _ = execute(instance, job_for(sqlite))
     (tmp_path / "broken").unlink()
-    # A batch that somebody else holds by now, and one that was completed by a run of its own.
+    # A batch that another owner holds by now, and one that was completed by a run of its own.
     taken = transport.claim("orders", names.owner("another"), 100)
     _, succeeded = execute(instance, job_for(sqlite))
     assert succeeded
@@ -109,8 +109,8 @@ def test_a_run_that_finds_no_slot_gives_back_what_it_took_over(backend, queues, 
     assert succeeded
     assert (bodies(queues), queues.peek("orders")) == ([], 2)
     assert [(claim.owner, claim.messages) for claim in queues.claims.list()] == [(None, 4), (None, 4)]
-    told = " ".join(record.user_message for record in instance.all_logs(second))
-    assert f"done: all 2 slots of {orders} are taken by run elsewhere (2)" in told
+    reported = " ".join(record.user_message for record in instance.all_logs(second))
+    assert f"done: all 2 slots of {orders} are taken by run elsewhere (2)" in reported
     queues.slots.release_owner("run elsewhere")
     _, succeeded = execute(instance, job_for(backend), failed=first)
     assert succeeded
@@ -119,7 +119,9 @@ def test_a_run_that_finds_no_slot_gives_back_what_it_took_over(backend, queues, 
 
 
 @pytest.mark.slow
-def test_it_is_the_same_where_every_step_is_a_process(postgresql, spark, tmp_path, monkeypatch, instance):
+def test_a_fixed_transform_processes_the_same_messages_once_where_every_step_is_a_process(
+    postgresql, spark, tmp_path, monkeypatch, instance
+):
     monkeypatch.setenv(pipelines.DATABASE, postgresql.url)
     monkeypatch.setenv(pipelines.SCHEMA, postgresql.schema)
     monkeypatch.setenv(pipelines.BROKEN, str(tmp_path / "broken"))

@@ -12,7 +12,7 @@ from queue_pipeline.transport.operations.process_identity import this_process
 from queue_pipeline_tests.support.dagster import pipelines
 
 NOBODY = SparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"})
-"""A Spark that does not answer: whoever asks it fails."""
+"""A Spark that does not answer: every call fails."""
 
 
 def execute(backend, instance, **options):
@@ -41,19 +41,19 @@ def logged(instance, result):
     return " ".join(record.user_message for record in instance.all_logs(result.run_id))
 
 
-def test_a_run_whose_places_are_all_taken_by_another_machine_ends_at_once(backend, queues, instance):
+def test_a_run_whose_slots_are_all_taken_by_another_machine_ends_at_once(backend, queues, instance):
     fill(queues, 5)
     occupy(queues, "run elsewhere", 2, most=2)
     result = execute(backend, instance, max_concurrency=2)
     assert result.success
     assert [event.step_key for event in result.all_events if event.is_step_skipped] == ["orders.process_orders"]
-    told = f"all 2 slots of {queues.resolve('orders')} are taken by run elsewhere (2); this run has nothing to do"
-    assert told in logged(instance, result)
+    reported = f"all 2 slots of {queues.resolve('orders')} are taken by run elsewhere (2); this run has nothing to do"
+    assert reported in logged(instance, result)
     assert (queues.peek("orders"), queues.claims.list()) == (5, [])
     assert held(queues) == {"run elsewhere": 2}
 
 
-def test_a_run_claims_no_more_batches_than_there_are_places_for_it(backend, queues, instance):
+def test_a_run_claims_no_more_batches_than_it_has_slots(backend, queues, instance):
     fill(queues, 10)
     occupy(queues, "run elsewhere", 2, most=3)
     result = execute(backend, instance, max_concurrency=3)
@@ -62,7 +62,7 @@ def test_a_run_claims_no_more_batches_than_there_are_places_for_it(backend, queu
     assert held(queues) == {"run elsewhere": 2}
 
 
-def test_a_run_gives_its_places_back_when_it_ends(backend, queues, instance, monkeypatch):
+def test_a_run_gives_its_slots_back_when_it_ends(backend, queues, instance, monkeypatch):
     fill(queues, 10)
     seen, take_batch = [], pipeline_asset.take_batch
 
@@ -77,12 +77,12 @@ def test_a_run_gives_its_places_back_when_it_ends(backend, queues, instance, mon
     assert held(queues) == {}
 
 
-def test_a_run_that_found_nothing_gives_its_places_back(backend, queues, instance):
+def test_a_run_that_found_nothing_gives_its_slots_back(backend, queues, instance):
     assert execute(backend, instance).success
     assert held(queues) == {}
 
 
-def test_a_run_that_fails_while_it_claims_gives_its_places_back(backend, queues, instance, monkeypatch):
+def test_a_run_that_fails_while_it_claims_gives_its_slots_back(backend, queues, instance, monkeypatch):
     def fail(*_):
         assert len(held(queues)) == 1
         raise QueuePipelineError("no")
@@ -93,7 +93,7 @@ def test_a_run_that_fails_while_it_claims_gives_its_places_back(backend, queues,
 
 
 @pytest.mark.parametrize("most", [2, 3])
-def test_the_step_that_claims_keeps_a_place_for_every_batch_and_no_more(backend, queues, instance, monkeypatch, most):
+def test_the_step_that_claims_keeps_a_slot_for_every_batch_and_no_more(backend, queues, instance, monkeypatch, most):
     """Between the steps a run waits for nothing in the other slots."""
     fill(queues, 2)
     seen = []

@@ -33,7 +33,7 @@ def test_a_tick_subscribes_the_input_queue_and_a_preview_does_not(backend, queue
     assert [request.job_name for request in ticked(backend, instance, **WANTED).run_requests] == ["orders_pipeline"]
 
 
-def test_an_operator_who_ends_a_subscription_is_heeded_until_the_next_start(backend, queues, instance):
+def test_a_subscription_that_an_operator_ended_stays_ended_until_the_next_start(backend, queues, instance):
     of_one_server = peek_sensor(pipelines.declare(**WANTED))
     ticked(backend, instance, sensor=of_one_server)
     queues.subscriptions.unsubscribe("Shop.Orders", "Shop.OrderPlaced")
@@ -43,7 +43,7 @@ def test_an_operator_who_ends_a_subscription_is_heeded_until_the_next_start(back
     assert len(subscribed(queues)) == 2
 
 
-def test_a_tick_tells_why_a_pipeline_is_not_subscribed_and_tries_again(backend, queues, instance):
+def test_a_tick_reports_why_a_pipeline_is_not_subscribed_and_tries_again(backend, queues, instance):
     backend.sql(queues, f"DROP TABLE {queues.subscriptions.table.qualified}")
     said = skip_reason(ticked(backend, instance, **WANTED))
     assert "orders is not subscribed to its events: the table of subscriptions" in said
@@ -53,7 +53,7 @@ def test_a_tick_tells_why_a_pipeline_is_not_subscribed_and_tries_again(backend, 
     assert len(subscribed(queues)) == 2
 
 
-def test_the_job_subscribes_and_tells_what_was_new(backend, queues, instance):
+def test_the_job_subscribes_and_reports_what_was_new(backend, queues, instance):
     pipeline = pipelines.declare(**WANTED)
     result = execute(backend, instance, "subscribe_pipelines", pipeline)
     assert figures(result, "subscribe_all") == {"subscribed": 2}

@@ -64,13 +64,13 @@ def sent(transport):
     return [list(json.loads(shown.body).values()) for shown in transport.show("billing", 100)]
 
 
-def test_they_work_on_the_warm_spark(queues, sqlite, spark, spark_settings, tmp_path):
+def test_functions_work_on_the_warm_spark(queues, sqlite, spark, spark_settings, tmp_path):
     execute(SHOP, "words_pipeline", tmp_path / "home", **spark_settings, QUEUE_PIPELINE_DATABASE=sqlite.url)
     assert sent(queues) == [RESULT] * 3
 
 
 @pytest.mark.slow
-def test_they_work_in_a_run_that_a_code_server_starts(queues, sqlite, spark, spark_settings):
+def test_functions_work_in_a_run_that_a_code_server_starts(queues, sqlite, spark, spark_settings):
     variables = environment(**spark_settings, QUEUE_PIPELINE_DATABASE=sqlite.url, PYTHONWARNINGS="ignore")
     with dagster_processes(variables, module=SHOP) as dagster:
         eventually(dagster.is_ready, seconds=START_SECONDS)
@@ -82,7 +82,7 @@ def test_they_work_in_a_run_that_a_code_server_starts(queues, sqlite, spark, spa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("route", ["local", "executors"])
-def test_they_work_on_a_classic_spark(queues, sqlite, tmp_path, route):
+def test_functions_work_on_a_classic_spark(queues, sqlite, tmp_path, route):
     settings = {"QUEUE_PIPELINE_DATABASE": sqlite.url, "QUEUE_PIPELINE_SPARK": "local[2]", "UDF_ROUTE": route}
     execute(SHOP, "words_pipeline", tmp_path / "home", **settings)
     assert sent(queues) == [RESULT] * 3

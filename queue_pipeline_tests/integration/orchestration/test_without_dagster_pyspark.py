@@ -27,7 +27,7 @@ with QueueTransport(database) as transport, dg.DagsterInstance.ephemeral() as in
 
 
 @pytest.mark.usefixtures("spark_settings")
-def test_a_pipeline_runs_without_it(tmp_path):
+def test_a_pipeline_runs_without_dagster_pyspark(tmp_path):
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, f"sqlite:///{tmp_path}/queues.db"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert (ran.returncode, ran.stdout) == (0, "[b'1']\n"), ran.stderr

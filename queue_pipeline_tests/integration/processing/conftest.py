@@ -31,7 +31,7 @@ def children():
 
 @pytest.fixture
 def shop(backend):
-    """Queues of which every message has to come out once, whoever is killed."""
+    """Queues of which every message has to come out once, whatever process is killed."""
     return Shop(backend)
 
 

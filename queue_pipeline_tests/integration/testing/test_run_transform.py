@@ -189,7 +189,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_result_says_what_a_claim_would_have_led_to(case, spark, really):
+def test_a_result_equals_that_of_processing_a_real_claim(case, spark, really):
     pipeline, messages = CASES[case]
     assert vars(as_stored(run_transform(pipeline, messages, spark=spark))) == vars(really(pipeline, messages))
 

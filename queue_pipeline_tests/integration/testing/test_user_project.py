@@ -51,7 +51,7 @@ def test_queues_are_fresh_in_every_test(queue_transport):
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_fixtures_work_in_a_project_of_ones_own(tmp_path, spark_settings):
+def test_the_fixtures_work_in_a_users_project(tmp_path, spark_settings):
     (tmp_path / "test_shop.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "queue_pipeline.testing.plugin", "--durations=4", "-vv"]
     environment = {**os.environ, **spark_settings, "PYTHONPATH": str(Path(__file__).parents[3])}

@@ -41,7 +41,7 @@ def differences(report: dict) -> dict[str, int]:
 
 
 @pytest.mark.timeout(900)
-def test_no_message_is_lost_doubled_changed_or_left_over_under_every_kind_of_fault():
+def test_no_message_is_lost_duplicated_changed_or_left_over_under_any_kind_of_fault():
     process = start("--seconds", str(SECONDS), "--seed", str(SEED), "--json")
     output, errors = process.communicate()
     print(f"seed {SEED}\n{output}\n{errors}")
@@ -68,7 +68,7 @@ def test_no_message_is_lost_doubled_changed_or_left_over_under_every_kind_of_fau
     assert done["retrier"] >= {"looks"}
 
 
-def test_a_message_that_was_deleted_doubled_or_changed_behind_its_back_is_named(tmp_path: Path):
+def test_a_message_deleted_duplicated_or_changed_from_outside_is_named(tmp_path: Path):
     file = tmp_path / "queues.db"
     process = start("--seconds", "3", "--seed", "7", "--json", "--database", f"sqlite:///{file}")
     try:

@@ -64,7 +64,7 @@ def processes_with(folder: Path) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_orders_flow_on_under_faults_and_every_message_is_accounted_for(folder: Path):
+def test_orders_keep_flowing_under_faults_and_every_message_is_accounted_for(folder: Path):
     process = start("--seconds", str(SECONDS), "--seed", str(SEED), "--json", TMPDIR=str(folder))
     output, errors = process.communicate()
     print(f"seed {SEED}\n{output}\n{errors}")
@@ -149,7 +149,7 @@ def test_what_was_sent_and_processed_once_is_right(shop: QueueTransport):
         assert look(connection) == {ORDERS: Look(5, 0), BILLING: Look(5, 0), HOSTILE: Look(2, 0)}
 
 
-def test_what_was_lost_doubled_changed_or_left_over_is_named(shop: QueueTransport):
+def test_what_was_lost_duplicated_changed_or_left_over_is_named(shop: QueueTransport):
     sender = Sender(shop, SEED)
     sender.send_orders(6)
     sender.send_hostile(VALUE_ERROR)

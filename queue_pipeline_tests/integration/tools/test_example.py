@@ -62,12 +62,12 @@ def test_install_makes_queues_and_table_once(cli: CommandLine, example: Callable
 
 
 def test_orders_are_sent_with_the_bad_ones_that_were_asked_for(cli: CommandLine, installed: Callable[..., Ran]) -> None:
-    told = installed("send", "--count", 120, "--bad", 0.1, "--seed", 5, "--json").json
-    assert (told["sent"], told["seed"], sum(told["bad"].values())) == (120, 5, 12)
+    printed = installed("send", "--count", 120, "--bad", 0.1, "--seed", 5, "--json").json
+    assert (printed["sent"], printed["seed"], sum(printed["bad"].values())) == (120, 5, 12)
     shown = cli("show", "orders", "--max", 200, "--json").json["messages"]
     assert len(shown) == 120
     unreadable = [message for message in shown if message["headers"] is None]
-    assert len(unreadable) == told["bad"][UNREADABLE_HEADERS] == 2
+    assert len(unreadable) == printed["bad"][UNREADABLE_HEADERS] == 2
     assert {message["raw_headers"] for message in unreadable} == {NOT_HEADERS}
 
 
@@ -79,8 +79,8 @@ def test_the_same_seed_sends_the_same_orders_again(cli: CommandLine, installed: 
 
 
 def test_text_names_the_seed_and_the_kinds(installed: Callable[..., Ran]) -> None:
-    told = installed("send", "--count", 10, "--bad", 0.2, "--seed", 9).out
-    assert "sent 10 orders" in told and "seed 9" in told and "1 broken JSON, 1 missing field" in told
+    printed = installed("send", "--count", 10, "--bad", 0.2, "--seed", 9).out
+    assert "sent 10 orders" in printed and "seed 9" in printed and "1 broken JSON, 1 missing field" in printed
 
 
 def test_without_installation_the_next_step_is_named(example: Callable[..., Ran]) -> None:

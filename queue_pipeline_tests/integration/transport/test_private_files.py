@@ -34,7 +34,7 @@ def mode(path):
 
 @pytest.fixture(autouse=True)
 def open_handed():
-    """A user whose files are for everybody by default."""
+    """A user whose files are readable by all users by default."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -94,7 +94,7 @@ def test_a_batch_file_of_a_killed_process_is_removed_and_that_of_a_living_one_st
     eventually(lambda: Handover() and not living.exists())
 
 
-def test_what_others_call_alike_is_not_removed(temporary_files):
+def test_files_of_others_with_similar_names_are_not_removed(temporary_files):
     (temporary_files / "queue_pipeline-batch-notes").write_text("mine")
     (temporary_files / "queue_pipeline-pg-1").mkdir()
     with temporary_folder("queue_pipeline-batch-"):
@@ -110,7 +110,7 @@ def test_the_folder_of_a_user_is_private_and_no_other_users(temporary_files):
         user_folder()
 
 
-def test_a_link_in_the_place_of_that_folder_is_refused(temporary_files, tmp_path):
+def test_a_symbolic_link_in_place_of_the_users_folder_is_refused(temporary_files, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (temporary_files / f"queue_pipeline-{os.geteuid()}").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigurationError, match="TMPDIR"):

@@ -140,7 +140,7 @@ def test_a_queue_may_have_any_name(backend, transport, name):
 @example('"; DROP TABLE error; --')
 @example("] (Id) VALUES (1); DROP TABLE error; --")
 @example("orders; --")
-def test_a_name_that_nobody_installed_is_a_queue_that_does_not_exist(backend, transport, name):
+def test_a_name_that_was_never_installed_is_a_queue_that_does_not_exist(backend, transport, name):
     """AS-09: whatever is in it, it is a name."""
     name = legal(backend, name)
     address = transport.resolve(QueueAddress("no " + name)).canonical
@@ -177,7 +177,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", ["at@sign", "tab\tinside"])
 def test_a_table_that_no_address_can_name_does_not_hide_the_other_queues(backend, transport, name):
-    """It may have the shape of a queue and belong to somebody else."""
+    """It may have the shape of a queue and belong to another program."""
     dialect = transport.database.dialect
     table = dialect.qualify(QueueAddress(name, transport.resolve("orders").schema))
     backend.sql(transport, f"CREATE TABLE {table} ({SHAPES[backend.name]})")
@@ -204,7 +204,7 @@ bodies = st.binary(max_size=300) | st.sampled_from([b"", b"\x00", b"\xff" * 5_00
 
 
 def unambiguous(sent: dict[str, str]) -> bool:
-    """Two halves of a surrogate pair side by side are one character for everybody but Python."""
+    """Two halves of a surrogate pair side by side are one character for every program except Python."""
     return all(
         text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass") == text
         for pair in sent.items()

@@ -137,7 +137,7 @@ def test_the_callers_own_statements_commit_or_roll_back_with_the_receive(transpo
     assert transport.peek("orders") == 1
 
 
-def test_own_statements_are_refused_outside_transaction_scope(transport):
+def test_statements_of_the_user_are_refused_outside_transaction_scope(transport):
     with (
         pytest.raises(ConfigurationError, match="transaction_scope"),
         transport.receive("orders", mode=TransactionMode.RECEIVE_ONLY) as batch,
@@ -268,7 +268,7 @@ def test_a_missing_queue_is_named_with_the_command_that_creates_it(transport):
     assert "nowhere" in str(raised.value)
 
 
-def test_a_batch_of_nothing_is_refused(transport):
+def test_a_batch_size_of_zero_is_refused(transport):
     with pytest.raises(ConfigurationError, match="at least one"), transport.receive("orders", 0):
         pass
 

@@ -23,20 +23,20 @@ def test_the_reason_of_a_pause_is_made_storable(transport, text):
 
 
 @texts
-def test_the_name_of_a_pause_is_refused(transport, text):
+def test_a_pause_name_that_cannot_be_stored_is_refused(transport, text):
     with pytest.raises(ConfigurationError, match="Unicode"):
         transport.pauses.pause(text, "me")
 
 
 @texts
-def test_the_owner_of_a_claim_is_refused(transport, text):
+def test_an_owner_that_cannot_be_stored_is_refused(transport, text):
     transport.send("orders", new_message("{}"))
     with pytest.raises(ConfigurationError, match="Unicode"):
         transport.claim("orders", text, 10)
 
 
 @texts
-def test_an_endpoint_and_a_topic_are_refused(transport, text):
+def test_an_endpoint_or_topic_that_cannot_be_stored_is_refused(transport, text):
     for endpoint, topic in ((text, "Shop.Order"), ("orders", f"Shop.{text}")):
         with pytest.raises(ConfigurationError):
             transport.subscriptions.subscribe(endpoint, topic, "orders")

@@ -94,7 +94,7 @@ def test_bytes_that_are_no_text_are_poison_of_their_own(sqlite, mode):
     assert stored(transport, sqlite, "error") == [(INVALID, b"bad")]
 
 
-def test_they_can_be_looked_at_and_go_back_as_they_are(sqlite):
+def test_rows_that_are_not_unicode_can_be_shown_and_returned_unchanged(sqlite):
     transport = with_invalid_row(sqlite)
     assert [shown.problem is not None for shown in transport.show("orders")] == [False, True, False]
     with transport.receive("orders", 10):

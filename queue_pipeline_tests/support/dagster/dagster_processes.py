@@ -54,7 +54,7 @@ nux:
 
 @dataclass(frozen=True)
 class Run:
-    """A run as the webserver tells of it."""
+    """A run as the webserver reports it."""
 
     id: str
     status: str

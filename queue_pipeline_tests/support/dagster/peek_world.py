@@ -28,7 +28,7 @@ def pipeline(name="orders", **options):
 
 @dataclass
 class World:
-    """What the loop sees: queues that fill at given moments, runs, pauses, a database that may be away."""
+    """What the loop sees: queues that fill at given moments, runs, pauses, a database that may be unavailable."""
 
     time: float = 1_000_000.0
     waiting: dict = field(default_factory=dict)

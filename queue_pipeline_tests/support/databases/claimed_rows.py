@@ -1,4 +1,4 @@
-"""Rows that change under a claim's holder: what no process of ours does, and what must lose no message all the same."""
+"""Rows that change under a claim's holder: what no process of ours does, and what must still lose no message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time that has passed without a wait: leases that are over, delays that are due."""
+"""Time that has passed without a wait: leases that have expired, delays that are due."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from queue_pipeline_tests.support.databases.backends import Backend
 
 
 def end_leases(backend: Backend, transport: QueueTransport, owner: str) -> None:
-    """Let the leases of an owner be over, those of its claims and those of its places."""
+    """Let the leases of an owner expire, those of its claims and those of its slots."""
     past = {
         "sqlite": "LeaseUntil = 0",
         "postgresql": "lease_until = now() - interval '1 second'",

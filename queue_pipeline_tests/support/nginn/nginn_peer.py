@@ -1,4 +1,4 @@
-"""A peer on an NGinn queue: the statements of the .NET reader and of nobody else, as a program or inside a test.
+"""A peer on an NGinn queue: the statements of the .NET reader and no others, as a program or inside a test.
 
 Of this project it uses the connections only. On PostgreSQL and SQLite, which the reference does not know, its
 statements are said in the words of those databases. Every message that it handled stands in a table of its own, written
@@ -142,7 +142,7 @@ class Peer:
                 transaction.execute(Command(f"CREATE TABLE {self._qualified(table)} {columns}"))
 
     def join(self, members: int) -> None:
-        """Wait until so many processes are ready, so that they begin at the same moment."""
+        """Wait until that many processes are ready, so that they begin at the same moment."""
         self._tell(PRESENT)
         deadline = time.monotonic() + DEADLINE_SECONDS
         while self._count(PRESENT) < members:
@@ -172,7 +172,7 @@ class Peer:
         return taken[0]
 
     def mark_failed(self, message: Taken, error: HandlerFailed, moment: datetime | None = None) -> int:
-        """The second transaction of a failure; 0 when somebody else has taken the message meanwhile."""
+        """The second transaction of a failure; 0 when another process has taken the message meanwhile."""
         final = message.retry_count >= len(self._waits)
         wait = self._waits[min(message.retry_count, len(self._waits) - 1)]
         due = self._clock() if final else (moment or self._clock()) + timedelta(seconds=wait)
@@ -213,7 +213,7 @@ class Peer:
         self._tell(SENT)
 
     def is_over(self) -> bool:
-        """Whether the sender has sent all, and nothing is left that anybody could handle."""
+        """Whether the sender has sent all, and nothing is left to handle."""
         if not self._count(SENT):
             return False
         with self._database.transaction(write=False) as transaction:
@@ -294,7 +294,7 @@ def send_all(peer: Peer, numbers: Sequence[int]) -> None:
     for start in range(0, len(numbers), CHUNK):
         while peer.ready() > 2 * CHUNK:
             if time.monotonic() > deadline:
-                raise TimeoutError("nobody takes the messages")
+                raise TimeoutError("no process takes the messages")
             time.sleep(0.005)
         peer.send(numbers[start : start + CHUNK])
     peer.tell_that_all_is_sent()
@@ -309,11 +309,11 @@ def main() -> None:
     parser.add_argument("--table", required=True)
     parser.add_argument("--name", default="peer")
     parser.add_argument("--wait", type=float, default=0.05, help="seconds before each retry")
-    parser.add_argument("--fail-every", type=int, default=0, help="one handling in so many fails")
-    parser.add_argument("--refuse-every", type=int, default=0, help="one message in so many is refused for good")
+    parser.add_argument("--fail-every", type=int, default=0, help="one handling in N fails")
+    parser.add_argument("--refuse-every", type=int, default=0, help="one message in N is refused for good")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--numbers", type=int, nargs=2, default=(0, 0), help="first and last, not included")
-    parser.add_argument("--members", type=int, default=1, help="it begins when so many processes are there")
+    parser.add_argument("--members", type=int, default=1, help="it begins when N processes are there")
     given = parser.parse_args()
     database = Database(database_url(given.url))
     peer = Peer(database, given.schema, given.table, given.name, [given.wait] * 100)

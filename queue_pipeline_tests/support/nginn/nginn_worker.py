@@ -86,7 +86,7 @@ class Worker:
                 failing = self._chance.choice((0, 0, 0, 1, len(found.good) // 3))
                 self._complete(claim, found, self._chance.sample(found.good, min(failing, len(found.good))))
         except ClaimLostError:
-            # A peer marked one of them, or the lease was over; what is left of it is free for the next.
+            # A peer marked one of them, or the lease had expired; what is left of it is free for the next.
             with contextlib.suppress(ClaimLostError):
                 self._transport.claims.release(claim)
         return True
@@ -126,9 +126,9 @@ def main() -> None:
     parser.add_argument("--schema")
     parser.add_argument("--table", required=True)
     parser.add_argument("--wait", type=float, default=0.05, help="seconds before each retry")
-    parser.add_argument("--refuse-every", type=int, default=0, help="one message in so many is refused for good")
+    parser.add_argument("--refuse-every", type=int, default=0, help="one message in N is refused for good")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--members", type=int, default=1, help="it begins when so many processes are there")
+    parser.add_argument("--members", type=int, default=1, help="it begins when N processes are there")
     given = parser.parse_args()
     kind = Doomed if given.part == "completing" else Worker
     with QueueTransport(given.url, schema=given.schema, nginn=SETTINGS) as transport:

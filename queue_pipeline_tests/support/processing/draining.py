@@ -66,7 +66,7 @@ def numbers(transport, queue="billing"):
 
 
 def meet(barrier):
-    """All slots are busy at once at least the first time; later on, nobody waits for long."""
+    """All slots are busy at once at least the first time; later on, no batch waits for long."""
     try:
         barrier.wait(timeout=10)
     except threading.BrokenBarrierError:

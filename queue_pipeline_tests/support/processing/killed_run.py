@@ -75,7 +75,7 @@ STEPS = (
     "due messages: moved",
     "due messages: committed",
 )
-"""Where a run can be killed. What is not committed is told from what is by the step that ends in `committed`."""
+"""Where a run can be killed. The step that ends in `committed` separates what is committed from what is not."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Run:
     """It begins once this owner holds a batch."""
 
     def __post_init__(self) -> None:
-        """Refuse a step that nobody would ever reach."""
+        """Refuse a step that no run would ever reach."""
         if self.step is not None and self.step not in STEPS:
             raise ValueError(f"no step is called {self.step!r}")
 
@@ -216,7 +216,7 @@ def after(owner: type, name: str, call: Callable[[Any], object]) -> None:
 
 
 class Children:
-    """Starts runs in children and tells how they ended; a context manager."""
+    """Starts runs in children and reports how they ended; a context manager."""
 
     def __enter__(self) -> Self:
         """Start the process that the children are forked off."""

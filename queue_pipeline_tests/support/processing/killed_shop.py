@@ -36,7 +36,7 @@ class Shop:
         return Run(self.backend.url, self.backend.schema, owner, **options)
 
     def leave_behind(self, messages: int) -> None:
-        """A claim that nobody holds: the next run takes it over."""
+        """A claim without a holder: the next run takes it over."""
         claim = self.transport.claim("orders", "polite", messages)
         assert claim is not None
         self.transport.claims.release(claim)

@@ -178,7 +178,7 @@ class World:
             self._end(claim.owner, end)
 
     def let_go(self, which: int) -> None:
-        """Somebody releases a batch, for others to take over."""
+        """An owner releases a batch, for others to take over."""
         if claim := self._pick_held(which):
             self.transport.claims.release(claim)
             self.stale.append(claim)
@@ -198,7 +198,7 @@ class World:
             self.held += parts or (claim,)
 
     def adopt(self, which: int) -> None:
-        """Somebody takes over a batch from a holder that it knows to be dead."""
+        """An owner takes over a batch from a holder that it knows to be dead."""
         if claim := self._pick_held(which):
             adopted = self.transport.claims.adopt(claim, self._new_owner())
             assert adopted is not None
@@ -311,7 +311,7 @@ class World:
         self.held = [claim for claim in self.held if claim.owner != owner]
 
     def _pick_held(self, which: int) -> Claim | None:
-        """A batch that somebody holds; if there is none, somebody takes one now."""
+        """A batch that is held; if there is none, one is taken now."""
         if not self.held:
             self.take(4)
         return self.held.pop(which % len(self.held)) if self.held else None

@@ -76,8 +76,8 @@ class ClusterRun:
     def result(self) -> dict[str, Any]:
         """How it ended."""
         assert self.process.wait(PATIENCE_SECONDS) == 0, tail(self.log, 60)
-        told: dict[str, Any] = json.loads((self.folder / "result").read_text())
-        return told
+        result: dict[str, Any] = json.loads((self.folder / "result").read_text())
+        return result
 
     def _signal(self, number: signal.Signals) -> None:
         for pid in self.processes.alive():
@@ -136,7 +136,7 @@ def _waiting(folder: str) -> Any:
             (Path(folder) / f"waits.{os.getpid()}").touch()
             limit = time.monotonic() + PATIENCE_SECONDS
             while not (Path(folder) / "go").exists():
-                assert time.monotonic() < limit, "nobody let this task go on"
+                assert time.monotonic() < limit, "this task was not released in time"
                 time.sleep(0.02)
         return body
 

@@ -52,8 +52,8 @@ class Job:
         """Let the tasks go on; the sum that they computed, and the workers that did."""
         (self.folder / "go").touch()
         assert self.process.wait(PATIENCE_SECONDS) == 0, tail(self.log, 50)
-        told = json.loads((self.folder / "result").read_text())
-        return told["sum"], set(told["workers"])
+        result = json.loads((self.folder / "result").read_text())
+        return result["sum"], set(result["workers"])
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _double(folder: str) -> Any:
         (Path(folder) / f"{context.partitionId()}.{context.attemptNumber()}@{worker}").touch()
         limit = time.monotonic() + PATIENCE_SECONDS
         while not (Path(folder) / "go").exists():
-            assert time.monotonic() < limit, "nobody let this task go on"
+            assert time.monotonic() < limit, "this task was not released in time"
             time.sleep(0.02)
         return number * 2, worker
 

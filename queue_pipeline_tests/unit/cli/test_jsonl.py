@@ -112,13 +112,13 @@ def test_bytes_that_are_not_utf8_are_a_bad_line() -> None:
     assert read.content is None
 
 
-def test_blank_lines_byte_order_mark_and_line_ends_of_windows_are_passed_over() -> None:
+def test_blank_lines_byte_order_marks_and_windows_line_ends_are_skipped() -> None:
     read = list(read_lines(io.BytesIO(b'\xef\xbb\xbf{"body": "1"}\r\n\r\n  \n{"body": "2"}')))
     assert [(line.number, line.content and line.content.body) for line in read] == [(1, "1"), (4, "2")]
 
 
 @given(body=st.one_of(st.binary(), st.text().map(str.encode)), headers=st.dictionaries(st.text(), st.text()))
-def test_what_is_printed_can_be_sent_again_and_is_the_same(body: bytes, headers: dict[str, str]) -> None:
+def test_a_printed_message_can_be_sent_again_unchanged(body: bytes, headers: dict[str, str]) -> None:
     printed = {key: value for key, value in body_document(body).items() if key != "size"}
     line = json.dumps({**printed, "headers": headers})
     message = parse(line)

@@ -37,7 +37,7 @@ def test_a_body_that_is_no_text_is_printed_in_base64() -> None:
 
 
 @given(st.text(st.characters()))
-def test_nothing_that_steers_a_terminal_is_left_in_visible_text(text: str) -> None:
+def test_visible_text_has_no_characters_that_control_a_terminal(text: str) -> None:
     shown = visible(text)
     assert all(character in "\n\t" or ord(character) >= 0x20 for character in shown)
     assert not any(0x7F <= ord(character) <= 0x9F for character in shown)
@@ -53,11 +53,11 @@ def test_visible_text_keeps_what_is_harmless() -> None:
     ("seconds", "text"),
     [(None, None), (0, "0.0 s"), (59.94, "59.9 s"), (90, "1.5 min"), (-7200, "-2.0 h"), (259200, "3.0 d")],
 )
-def test_durations_are_read_at_a_glance(seconds: float | None, text: str | None) -> None:
+def test_durations_are_printed_in_readable_units(seconds: float | None, text: str | None) -> None:
     assert duration(seconds) == text
 
 
-def test_sizes_and_counts_are_read_at_a_glance() -> None:
+def test_sizes_and_counts_are_printed_in_readable_units() -> None:
     assert [size_of(number) for number in (0, 1, 2048, 3 << 20)] == [
         "0 bytes",
         "1 byte",
@@ -79,9 +79,9 @@ def test_sizes_and_counts_are_read_at_a_glance() -> None:
     ],
 )
 def test_passwords_are_left_out(text: str) -> None:
-    told = redact(text, ("s3cret",) if "driver said" in text else ())
-    assert "s3cret" not in told
-    assert "***" in told
+    redacted = redact(text, ("s3cret",) if "driver said" in text else ())
+    assert "s3cret" not in redacted
+    assert "***" in redacted
 
 
 def test_a_very_short_password_does_not_make_every_word_illegible() -> None:
@@ -93,7 +93,7 @@ def test_advice_keeps_its_placeholders() -> None:
     assert redact(advice) == advice
 
 
-def test_errors_have_words_and_exit_codes() -> None:
+def test_errors_have_messages_and_exit_codes() -> None:
     error = QueueNotFoundError("orders")
     error.add_note("while testing")
     message, code = explain(error)

@@ -25,7 +25,7 @@ def sample(at, issued, pending, claimed=0, *, capped=False, processed=None, fail
         (sample(0, 100, 0), sample(1, 400, 0), Rates(300, 300)),
         (sample(0, None, 0), sample(1, None, 0), Rates()),
         (sample(0, 100, 1_000_000, capped=True), sample(1, 400, 1_000_000, capped=True), Rates(300, None)),
-        # A table that was made anew.
+        # A table that was created again.
         (sample(0, 100, 10), sample(1, 3, 3), Rates(0, 7)),
         (sample(0, None, 10, processed=5, failed=1), sample(2, None, 12, processed=9, failed=1), Rates(3, 2)),
     ],

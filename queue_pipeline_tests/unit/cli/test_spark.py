@@ -20,7 +20,7 @@ from queue_pipeline_tests.support.command_line import run
 from queue_pipeline_tests.support.waiting import eventually
 
 TOKEN = "5ecret-token"
-# Its command line is all that tells a Spark server from another process.
+# Only its command line distinguishes a Spark server from another process.
 SERVER = [
     sys.executable,
     "-c",
@@ -31,7 +31,7 @@ SERVER = [
 
 @pytest.fixture(autouse=True)
 def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No server of anybody else's is found."""
+    """No server of another user is found."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
 
@@ -45,8 +45,8 @@ def discovery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def record(path: Path, pid: int) -> None:
-    told = {"host": "localhost", "port": 15002, "token": TOKEN, "pid": pid, "spark_version": "4.3.0"}
-    path.write_text(json.dumps(told))
+    details = {"host": "localhost", "port": 15002, "token": TOKEN, "pid": pid, "spark_version": "4.3.0"}
+    path.write_text(json.dumps(details))
 
 
 def test_where_no_server_was_started_none_is_found(discovery: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_token_of_a_connect_server_is_never_shown(discovery: Path, monkeypat
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "host": "h", "port": 1, "spark_version": "4"}'])
-def test_a_file_that_says_nothing_is_no_server(discovery: Path, text: str) -> None:
+def test_an_empty_file_describes_no_server(discovery: Path, text: str) -> None:
     discovery.write_text(text)
     assert warm_spark.find() is None
 

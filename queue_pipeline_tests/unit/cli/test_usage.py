@@ -13,7 +13,7 @@ AWAY = "postgresql://u:p@127.0.0.1:1/db"
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         ("nonsense", "no such command 'nonsense'"),
         ("peek", "missing argument 'QUEUE...'"),
@@ -81,15 +81,15 @@ AWAY = "postgresql://u:p@127.0.0.1:1/db"
         ("--schema= peek orders", "it is empty"),
     ],
 )
-def test_a_mistake_is_named_and_no_database_is_asked(words: str, told: str) -> None:
+def test_a_mistake_is_named_and_no_database_is_asked(words: str, reported: str) -> None:
     refused = run("--database", AWAY, *words.split())
     assert refused.code == 2
     assert refused.out == ""
-    assert told in refused.error
+    assert reported in refused.error
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "reported"),
     [
         ("oracle://u:s3cret@host/db", "unknown database scheme 'oracle'; use sqlite:///path, postgresql://"),
         ("orders.db", "the database setting has no scheme"),
@@ -99,10 +99,10 @@ def test_a_mistake_is_named_and_no_database_is_asked(words: str, told: str) -> N
         ("mssql://u:s3cret@host", "the mssql setting names no database"),
     ],
 )
-def test_a_database_setting_that_cannot_be_used_is_named_without_its_password(setting: str, told: str) -> None:
+def test_a_database_setting_that_cannot_be_used_is_named_without_its_password(setting: str, reported: str) -> None:
     refused = run("--database", setting, "peek", "orders")
     assert refused.code == 2
-    assert told in refused.error
+    assert reported in refused.error
     assert "s3cret" not in refused.err
 
 

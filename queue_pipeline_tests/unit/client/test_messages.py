@@ -41,12 +41,12 @@ def test_a_body_is_sent_as_it_is_or_as_json(body, bytes_):
 
 
 @pytest.mark.parametrize("body", [1, None, {"a": object()}, {"a": float("nan")}])
-def test_a_body_that_is_neither_is_refused(body):
+def test_a_body_of_another_type_is_refused(body):
     with pytest.raises(InvalidMessageError, match="the body"):
         encoded(body)
 
 
-def test_a_code_is_that_of_a_control_message():
+def test_only_a_control_message_has_a_return_code():
     def code(**headers):
         return Reply(b"", {getattr(wire, name): value for name, value in headers.items()}).code
 
@@ -58,31 +58,31 @@ def test_a_code_is_that_of_a_control_message():
     assert code(CONTROL_MESSAGE="False", RETURN_CODE="5") is None
 
 
-def test_a_reply_tells_its_type_and_its_json():
+def test_a_reply_has_its_type_and_its_json():
     reply = Reply('\ufeff{"name":"Zoë"}'.encode(), {wire.ENCLOSED_MESSAGE_TYPES: "Shop.Answer"})
     assert (reply.message_type, reply.json(), reply.code) == ("Shop.Answer", {"name": "Zoë"}, None)
     number = Reply(b"", {wire.MESSAGE_ID: "r1", wire.CONTROL_MESSAGE: "True", wire.RETURN_CODE: "3"})
     with pytest.raises(InvalidMessageError, match="reply r1: it has no body, only the code 3"):
         number.json()
-    for body, told in ((b"\xff", "not UTF-8"), (b"{", "not JSON")):
-        with pytest.raises(InvalidMessageError, match=told):
+    for body, reported in ((b"\xff", "not UTF-8"), (b"{", "not JSON")):
+        with pytest.raises(InvalidMessageError, match=reported):
             Reply(body, {}).json()
 
 
 def test_an_unmatched_reply_says_why():
-    def told(ending, correlation_id="q1"):
+    def failure_of(ending, correlation_id="q1"):
         headers = {wire.MESSAGE_ID: "r1", **({wire.CORRELATION_ID: correlation_id} if correlation_id else {})}
         return why_unmatched(ReceivedMessage("row", 1, headers, b""), "shop.web1", ending)
 
-    assert told(Ending.TIMED_OUT).error_type == LATE
-    assert {told(ending).error_type for ending in (None, Ending.ANSWERED, Ending.CLOSED)} == {UNMATCHED}
-    assert told(Ending.ANSWERED).message == "reply r1 in shop.web1 answers request q1, which was answered already"
-    assert "give each a discriminator of its own" in told(None).message
-    assert "no correlation id" in told(None, None).message
+    assert failure_of(Ending.TIMED_OUT).error_type == LATE
+    assert {failure_of(ending).error_type for ending in (None, Ending.ANSWERED, Ending.CLOSED)} == {UNMATCHED}
+    assert failure_of(Ending.ANSWERED).message == "reply r1 in shop.web1 answers request q1, which was answered already"
+    assert "give each a discriminator of its own" in failure_of(None).message
+    assert "no correlation id" in failure_of(None, None).message
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"batch": 0}, "batch: "),
         ({"unmatched": "keep"}, "unmatched: "),
@@ -90,8 +90,8 @@ def test_an_unmatched_reply_says_why():
         ({"first_delay": 2, "peek_delay": 1}, "first_delay, 2 s, is longer than peek_delay, 1 s"),
     ],
 )
-def test_settings_that_cannot_be_are_refused_by_name(given, told):
-    with pytest.raises(ConfigurationError, match=told):
+def test_invalid_settings_are_refused_by_name(given, reported):
+    with pytest.raises(ConfigurationError, match=reported):
         CallbackSettings(**given)
 
 

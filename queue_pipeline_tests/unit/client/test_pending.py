@@ -1,4 +1,4 @@
-"""Which reply belongs to whom, as values: a clock that stands still until it is told, and no database."""
+"""Which reply belongs to whom, as values: a clock that the test sets, and no database."""
 
 from concurrent.futures import CancelledError
 
@@ -40,7 +40,7 @@ def test_a_reply_ends_the_request_that_it_answers_and_no_other(pending):
     assert [pending.is_waiting(name) for name in (*"abc", None, "d")] == [True, False, True, False, False]
 
 
-def test_a_second_reply_and_a_strangers_are_nobodys(pending):
+def test_a_second_reply_and_a_foreign_reply_match_no_request(pending):
     pending.add("a", "orders", 10)
     pending.answer("a", reply("1"))
     assert not pending.answer("a", reply("2"))
@@ -48,7 +48,7 @@ def test_a_second_reply_and_a_strangers_are_nobodys(pending):
     assert (pending.ending("a"), pending.ending("stranger"), pending.ending(None)) == (Ending.ANSWERED, None, None)
 
 
-def test_requests_end_when_their_time_is_over_and_not_before(pending, clock):
+def test_requests_end_when_their_time_is_up_and_not_before(pending, clock):
     short, long = pending.add("short", "orders", 5), pending.add("long", "orders", 50)
     assert pending.seconds_left() == 5
     clock.now += 4.9
@@ -64,7 +64,7 @@ def test_requests_end_when_their_time_is_over_and_not_before(pending, clock):
     assert not pending.answer("short", reply("late"))
 
 
-def test_a_request_that_ended_ends_no_more(pending):
+def test_a_request_ends_only_once(pending):
     future = pending.add("a", "orders", 5)
     pending.answer("a", reply("1"))
     pending.time_out("a")
@@ -89,7 +89,7 @@ def test_closing_ends_all_of_them_each_with_its_own_error(pending):
     assert len(pending) == 0
 
 
-def test_only_the_last_endings_are_remembered(pending, monkeypatch):
+def test_only_the_last_ended_requests_are_remembered(pending, monkeypatch):
     monkeypatch.setattr(module, "REMEMBERED", 2)
     for name in "abc":
         pending.add(name, "orders", 5)

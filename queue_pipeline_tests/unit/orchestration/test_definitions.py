@@ -129,7 +129,7 @@ def test_the_page_of_a_pipeline_says_what_was_declared(loaded):
     assert described.description.startswith("Invoices to be written. The queue billing: an output of orders.")
 
 
-def test_nothing_that_is_loaded_shows_where_the_database_is(monkeypatch):
+def test_no_definition_shows_where_the_database_is(monkeypatch):
     monkeypatch.setenv("QUEUE_PIPELINE_DATABASE", "postgresql://user:hush@db.example/shop")
     repository = defs().get_repository_def()
     resource = repository.get_top_level_resources()["transport"]
@@ -138,7 +138,7 @@ def test_nothing_that_is_loaded_shows_where_the_database_is(monkeypatch):
 
 
 @pytest.mark.parametrize(("given", "starts"), [("", False), ("0", False), ("no", False), ("1", True), ("True", True)])
-def test_sensors_and_schedules_run_from_the_start_only_where_that_is_asked_for(monkeypatch, given, starts):
+def test_sensors_and_schedules_run_from_the_start_only_on_request(monkeypatch, given, starts):
     monkeypatch.setenv("QUEUE_PIPELINE_AUTOSTART", given)
     monkeypatch.setenv("QUEUE_PIPELINE_KEEP_DAYS", "30")
     definitions = build_definitions([declare()])
@@ -223,7 +223,7 @@ def test_a_chain_of_pipelines_is_one_line_of_queues_and_pipelines():
 
 
 @pytest.mark.parametrize("name", ["purge", "move_due", "audit_indexes", "orders_pipeline", "process_orders"])
-def test_a_name_that_dagster_has_for_something_else_is_refused(name):
+def test_a_name_that_dagster_reserves_is_refused(name):
     with pytest.raises(ConfigurationError, match=f"'{name}'.* already; rename it"):
         build_definitions([declare("orders"), declare(name)])
 
@@ -238,7 +238,7 @@ def test_without_pipelines_there_is_still_something_to_load():
     assert {job.name for job in definitions.resolve_all_job_defs()} >= {"purge_expired"}
 
 
-def test_events_are_assets_that_depend_on_whoever_publishes_them():
+def test_events_are_assets_that_depend_on_their_publishers():
     made = [
         declare("orders", publishes=[Event("Shop.OrderAccepted, Shop", ("Shop.IOrderEvent",), description="It is.")]),
         declare("imports", publishes=["Shop.OrderAccepted", "Shop.Imported"], subscribes_to=["Shop.OrderAccepted"]),

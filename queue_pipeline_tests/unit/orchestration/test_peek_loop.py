@@ -14,7 +14,7 @@ from queue_pipeline.orchestration.peek_loop import (
 from queue_pipeline_tests.support.dagster.peek_world import BUDGET, World, pipeline
 
 
-def test_a_message_that_waits_is_answered_at_once():
+def test_a_waiting_message_starts_a_run_at_once():
     world = World(waiting={"orders": 5})
     outcome = world.tick(pipeline())
     assert [(start.pipeline.name, start.slots, start.waiting) for start in outcome.starts] == [("orders", 2, "5")]
@@ -48,7 +48,7 @@ def test_a_tick_stays_within_its_budget_whatever_the_peek_delays(delays, budget,
         assert world.elapsed <= message_at + delays[0] + 1e-3
 
 
-def test_an_idle_tick_tells_of_every_queue_and_peeks_about_once_a_second():
+def test_an_idle_tick_reports_every_queue_and_peeks_about_once_per_second():
     world = World()
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
     assert outcome.starts == ()
@@ -75,7 +75,7 @@ def test_without_pipelines_a_tick_ends_at_once():
     assert world.slept == []
 
 
-def test_all_queues_with_messages_are_answered_in_one_tick():
+def test_runs_for_all_queues_with_messages_start_in_one_tick():
     world = World(waiting={"orders": 1, "returns": 1})
     outcome = world.tick(pipeline("orders"), pipeline("quiet"), pipeline("returns"))
     assert [start.pipeline.name for start in outcome.starts] == ["orders", "returns"]
@@ -89,7 +89,7 @@ def test_a_paused_pipeline_gets_no_run_and_the_tick_says_so():
     assert {name for name, _ in world.peeks} == {"returns"}
 
 
-def test_a_pipeline_that_is_resumed_during_a_tick_is_answered_in_it():
+def test_a_pipeline_that_is_resumed_during_a_tick_gets_its_run_in_that_tick():
     class Resumed(World):
         def sleep(self, seconds):
             super().sleep(seconds)
@@ -110,7 +110,7 @@ def test_due_messages_are_looked_at_as_soon_as_the_mover_asks_whatever_the_peeks
     assert [moment for _, moment in world.peeks] == [0, 10, 20, 30]
 
 
-def test_due_messages_are_moved_before_a_run_is_started_and_not_while_the_database_is_away():
+def test_due_messages_are_moved_before_a_run_is_started_and_not_while_the_database_is_unavailable():
     world = World(waiting={"orders": 1})
     assert len(world.tick(pipeline()).starts) == 1
     assert world.looks == [0]
@@ -152,7 +152,7 @@ def test_a_database_without_our_tables_is_reported_with_the_command_that_creates
     assert len(world.tick(pipeline()).starts) == 1
 
 
-def test_a_database_that_is_away_is_told_once_and_tried_again_after_growing_waits():
+def test_an_unavailable_database_is_reported_once_and_tried_again_after_growing_waits():
     world = World(away=True)
     outcome = world.tick(pipeline())
     assert outcome.said == ("the database is away: postgresql at db:5432 does not answer; next try in 1 s",)
@@ -166,21 +166,21 @@ def test_a_database_that_is_away_is_told_once_and_tried_again_after_growing_wait
     assert waits == [1, 2, 4, 8, 16] + [DATABASE_BACKOFF.longest] * 3
 
 
-def test_a_login_that_is_refused_is_told_and_tried_again_later():
+def test_a_login_that_is_refused_is_reported_and_tried_again_later():
     world = World(denied={"everything"})
     outcome = world.tick(pipeline())
     assert outcome.said == ("the database refuses access: no login; next try in 1 s",)
     assert outcome.cursor.database_failures == 1
 
 
-def test_a_queue_that_may_not_be_read_is_told_and_the_others_go_on():
+def test_a_queue_that_may_not_be_read_is_reported_and_the_others_continue():
     world = World(waiting={"returns": 1}, denied={"orders"})
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
     assert [start.pipeline.name for start in outcome.starts] == ["returns"]
     assert outcome.said[0] == "no right on orders"
 
 
-def test_a_locked_queue_is_reported_and_waited_for_once_a_tick_and_the_others_go_on():
+def test_a_locked_queue_is_reported_and_waited_for_once_per_tick_and_the_others_continue():
     world = World(locked={"orders"})
     outcome = world.tick(pipeline("orders"), pipeline("returns"))
     assert outcome.said == ("orders: another session holds a lock", "returns: nothing waits")
@@ -189,7 +189,7 @@ def test_a_locked_queue_is_reported_and_waited_for_once_a_tick_and_the_others_go
     assert [name for name, _ in world.peeks].count("returns") > 10
 
 
-def test_a_tick_waits_for_no_further_locks_when_its_time_is_over():
+def test_a_tick_waits_for_no_further_locks_when_its_time_is_up():
     names = [f"queue{number}" for number in range(10)]
     world = World(locked=set(names))
     world.tick(*(pipeline(name) for name in names))
@@ -203,7 +203,7 @@ def test_a_database_whose_tables_are_locked_is_reported_and_tried_again_later():
     assert outcome.cursor.database_failures == 1
 
 
-def test_a_backoff_longer_than_the_tick_is_sat_out_over_several_ticks_without_a_try():
+def test_a_backoff_longer_than_the_tick_lasts_several_ticks_without_an_attempt():
     cursor = Cursor(database_failures=7, database_retry_at=1_000_025.0)
     world = World(away=True)
     for _ in range(2):

@@ -40,14 +40,14 @@ def test_one_failed_run_is_tried_again_at_once():
     assert len(world.tick(pipeline()).starts) == 1
 
 
-def test_a_full_house_starts_nothing_and_says_who_is_at_work():
+def test_with_all_slots_at_work_nothing_is_started_and_the_tick_says_so():
     world = World(waiting={"orders": 1_000}, working={"orders": Runs(2)}, capped=True)
     outcome = world.tick(pipeline(), budget=3)
     assert outcome.starts == ()
     assert outcome.said == ("orders: 1,000 or more messages wait, 2 slots in use",)
 
 
-def test_receivers_on_other_machines_count_and_are_told():
+def test_receivers_on_other_machines_count_and_are_reported():
     world = World(waiting={"orders": 1_000}, working={"orders": Runs(2, elsewhere=2)})
     outcome = world.tick(pipeline(), budget=3)
     assert outcome.starts == ()

@@ -40,7 +40,7 @@ def batch(number=0, *, failed=0, without_outcome=0):
     )
 
 
-def test_an_hour_of_batches_is_one_line_and_a_report_per_minute():
+def test_an_hour_of_batches_gives_one_line_and_one_report_per_minute():
     summary, lines, reports = RunSummary(declare(), 0.0), [], []
     for second in range(3601):
         for number in range(2):
@@ -83,7 +83,7 @@ def test_the_throughput_after_a_wait_is_that_of_the_batches_and_not_of_the_wait(
     assert summary.figures.messages_per_second == pytest.approx(10, rel=0.2)
 
 
-def test_failures_are_lines_at_once_the_first_of_a_minute_and_then_a_number():
+def test_the_first_failures_of_a_minute_are_logged_at_once_and_the_others_as_a_number():
     summary, lines = RunSummary(declare(), 0.0), []
     summary.add(batch(), 0.0)
     summary.take(0.0)
@@ -99,7 +99,7 @@ def test_failures_are_lines_at_once_the_first_of_a_minute_and_then_a_number():
     assert len(summary.take(REPORT_SECONDS + 1)[0]) == 1
 
 
-def test_the_end_of_a_run_gets_a_line_about_what_no_report_or_line_has_told():
+def test_the_end_of_a_run_logs_a_line_about_what_was_not_reported_before():
     summary = RunSummary(declare(), 0.0)
     summary.add(batch(), 0.0)
     summary.take(0.0)
@@ -128,7 +128,7 @@ def storage():
     opened.free.set()
 
 
-def test_a_storage_that_is_locked_holds_nothing_up_and_gets_sums_afterwards(storage):
+def test_a_locked_storage_blocks_nothing_and_gets_sums_afterwards(storage):
     log = RunLog(declare(), storage.write, storage.write)
     log.add(batch())
     eventually(storage.asked.is_set)

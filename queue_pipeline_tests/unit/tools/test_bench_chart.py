@@ -35,7 +35,7 @@ def test_the_limit_is_marked_through_all_bars():
     assert line.get("x1") == line.get("x2") == f"{WIDTH - VALUES:.1f}"
 
 
-def test_the_colours_are_for_light_and_for_dark_pages():
+def test_the_colours_suit_light_and_dark_pages():
     assert "prefers-color-scheme: dark" in draw("Speed", "", BARS)
 
 

@@ -130,7 +130,7 @@ def test_headers_that_are_no_json_object_are_refused(text):
 # --- by hand -----------------------------------------------------------------------------------------------
 
 
-def test_a_batch_by_hand_has_two_results_for_each_good_order_and_an_error_for_each_bad_one():
+def test_a_handwritten_batch_has_two_results_for_each_good_order_and_an_error_for_each_bad_one():
     samples = list(make_samples(60, 0.2))
     work = Work(len(samples))
     for _, _, headers, body in copy_rows(samples):

@@ -163,7 +163,7 @@ def test_what_a_message_writes_is_one_number_beside_the_steps(report):
     assert document["wal_bytes_per_message"] == 2_701
 
 
-def test_a_part_that_was_not_run_leaves_no_trace(report):
+def test_a_part_that_was_not_run_is_not_in_the_document(report):
     always = {"spread", "targets", "versions", "settings"}
     assert set(report.as_json()) == {"ratios", "messages_per_s", "latency_s"} | always
     assert set(Report().as_json()) == always
@@ -188,7 +188,7 @@ def test_the_markdown_has_a_table_a_group_the_chart_and_the_settings_of_each_par
 # --- what is measured --------------------------------------------------------------------------------------
 
 
-def test_pieces_of_work_under_one_name_add_up():
+def test_times_under_one_name_add_up():
     written = iter([0, 10, 10, 40])
     watch = Stopwatch(lambda: next(written))
     assert [watch.time("claim", lambda: "first"), watch.time("claim", lambda: "second")] == ["first", "second"]
@@ -196,7 +196,7 @@ def test_pieces_of_work_under_one_name_add_up():
     assert watch.seconds["claim"] > 0
 
 
-def test_a_note_stands_before_all_figures_and_in_the_document(report):
+def test_a_note_appears_before_all_figures_and_in_the_document(report):
     report.notes.append(YOUNG)
     assert as_text(report).startswith("Spark's JVM is young in this quick run")
     assert as_markdown(report, "pipeline").splitlines()[2] == YOUNG
@@ -224,7 +224,7 @@ def test_the_example_is_warm_before_a_full_run_counts():
     assert plan.pipeline_warm_ups * plan.rows >= 600_000
 
 
-def test_no_more_is_worked_off_than_the_smallest_backlog_holds():
+def test_no_more_messages_are_processed_than_the_smallest_backlog_holds():
     for quick in (True, False):
         assert make_plan("scale", quick=quick).worked_off <= BACKLOGS["10k"]
 

@@ -118,7 +118,7 @@ def test_recovery_is_a_completed_message_of_each_pipeline():
     assert not standstills.has_completed_since([ORDERS], 5.0)
 
 
-def test_the_account_names_what_was_lost_doubled_misplaced_and_never_sent():
+def test_the_account_names_what_was_lost_duplicated_misplaced_and_never_sent():
     account = Account(ORDERS)
     sent = {1: True, 2: True, 3: True, 4: False, 5: False}
     compare(account, sent, results=Counter([1, 2, 2, 5, 9]), failed=Counter([3, 4]))
@@ -136,7 +136,7 @@ def test_the_account_names_what_was_lost_doubled_misplaced_and_never_sent():
     assert not account.is_right
 
 
-def test_an_account_in_which_each_message_is_where_it_belongs_is_right():
+def test_an_account_is_correct_if_each_message_is_where_it_belongs():
     account = Account(HOSTILE)
     compare(account, {1: True, 2: False}, results=Counter([1]), failed=Counter([2]))
     compare_totals(account, "order_totals", {1: (2, 30)}, {1: (2, 30)})
@@ -171,7 +171,7 @@ def test_a_standstill_of_the_orders_above_the_limit_fails_the_run_and_one_of_the
     assert "after 'killed' the orders stood still for more than 120 s" in late.lines()
 
 
-def test_something_unexpected_fails_the_run():
+def test_an_unexpected_error_fails_the_run():
     assert not outcome(1.0, Counter({"2 runs are STARTED though nothing waits": 2})).is_right
 
 
@@ -213,7 +213,7 @@ def both(processes: Processes, *others_than: int) -> list[int]:
     return found if len(found) == 2 and not {*found} & {*others_than} else []
 
 
-def test_a_service_that_dies_is_started_again_and_takes_with_it_what_it_had_started(services: Services):
+def test_a_service_that_dies_ends_its_children_and_is_started_again(services: Services):
     services.start()
     processes: Processes = services._services["sleeper"].processes
     before = eventually(lambda: both(processes))
@@ -225,7 +225,7 @@ def test_a_service_that_dies_is_started_again_and_takes_with_it_what_it_had_star
     assert processes.alive() == []
 
 
-def test_a_service_that_is_stopped_starts_anew(services: Services):
+def test_a_service_that_is_stopped_starts_again(services: Services):
     services.start()
     processes: Processes = services._services["sleeper"].processes
     before = eventually(lambda: both(processes))

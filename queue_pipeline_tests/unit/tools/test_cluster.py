@@ -58,13 +58,13 @@ def test_memory_is_spelt_as_spark_spells_it(amount: str, expected: int) -> None:
     assert megabytes(amount) == expected
 
 
-@pytest.mark.parametrize(("memory", "told"), [("2", "no amount of memory"), ("512m", "no room for an executor")])
-def test_memory_that_cannot_do_is_refused(memory: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=told):
+@pytest.mark.parametrize(("memory", "reported"), [("2", "no amount of memory"), ("512m", "no room for an executor")])
+def test_too_little_or_invalid_memory_is_refused(memory: str, reported: str, tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=reported):
         StandaloneCluster(tmp_path, memory=memory)
 
 
-def test_sparks_programs_see_nothing_of_another_spark_and_use_this_python(tmp_path: Path) -> None:
+def test_programs_of_spark_see_no_setting_of_another_spark_and_use_this_python(tmp_path: Path) -> None:
     given = {"PATH": "/bin", "SPARK_REMOTE": "sc://other", "SPARK_HOME": "/other", "PYSPARK_PYTHON": "/other/python"}
     made = programs.environment(tmp_path, "token", given)
     assert made["PATH"] == "/bin"
@@ -106,22 +106,24 @@ def page() -> Iterator[Member]:
 
 def test_workers_count_when_the_master_says_that_they_live(page: Member, monkeypatch: pytest.MonkeyPatch) -> None:
     workers = [{"port": 1, "state": "ALIVE"}, {"port": 2, "state": "DEAD"}]
-    told = {"url": "spark://127.0.0.1:7077", "status": "ALIVE", "workers": workers}
-    monkeypatch.setattr(Page, "answer", told)
+    details = {"url": "spark://127.0.0.1:7077", "status": "ALIVE", "workers": workers}
+    monkeypatch.setattr(Page, "answer", details)
     assert registered_workers(page) == {1}
-    monkeypatch.setattr(Page, "answer", {**told, "status": "RECOVERING"})
+    monkeypatch.setattr(Page, "answer", {**details, "status": "RECOVERING"})
     assert registered_workers(page) is None
-    monkeypatch.setattr(Page, "answer", {**told, "url": "spark://127.0.0.1:7078"})
+    monkeypatch.setattr(Page, "answer", {**details, "url": "spark://127.0.0.1:7078"})
     assert registered_workers(page) is None
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, {"status": "ALIVE"}, {"workers": [{}]}])
-def test_whatever_else_answers_is_no_master(page: Member, answer: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_other_answer_is_not_that_of_a_master(
+    page: Member, answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Page, "answer", answer)
     assert registered_workers(page) is None
 
 
-def test_executors_are_told_apart_by_their_worker(tmp_path: Path) -> None:
+def test_executors_are_distinguished_by_their_worker(tmp_path: Path) -> None:
     ours = Processes(tmp_path, os.environ)
     try:
         one = ours.start(
@@ -135,7 +137,7 @@ def test_executors_are_told_apart_by_their_worker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"mark": "a", "size": 0, "with_connect": true}'])
-def test_a_state_that_cannot_be_read_is_said_and_not_thrown_away(tmp_path: Path, text: str) -> None:
+def test_a_state_that_cannot_be_read_is_reported_and_kept(tmp_path: Path, text: str) -> None:
     (tmp_path / STATE).write_text(text)
     with pytest.raises(ClusterError, match="cannot be read"):
         ClusterFolder(tmp_path).read()
@@ -173,7 +175,7 @@ def test_a_second_cluster_in_a_folder_neither_starts_nor_harms_the_first(tmp_pat
         first.end()
 
 
-def test_a_program_that_dies_is_told_with_the_end_of_its_log_and_nothing_is_left(
+def test_a_program_that_dies_is_reported_with_the_end_of_its_log_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     helper = "sleep 600 & echo no room in the inn; exit 3"
@@ -193,7 +195,7 @@ def test_without_java_it_says_how_to_get_it(
     assert "Spark needs Java 17 or newer and there is none; install it" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_said_before_anything_starts(
+def test_a_port_that_is_taken_is_reported_before_anything_starts(
     taken: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--master-port", "0", "--connect-port", str(taken)]
@@ -202,7 +204,7 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(
     assert ClusterFolder(tmp_path).read() is None
 
 
-def test_a_port_of_a_cluster_in_another_folder_is_told_with_the_command_that_stops_it(tmp_path: Path) -> None:
+def test_a_port_of_a_cluster_in_another_folder_is_reported_with_the_command_that_stops_it(tmp_path: Path) -> None:
     other = tmp_path / "other one"
     ours = Processes(tmp_path, {**os.environ, "SPARK_CONF_DIR": str(other / "conf")})
     ClusterFolder(other).path.mkdir()
@@ -219,7 +221,7 @@ def test_a_port_of_a_cluster_in_another_folder_is_told_with_the_command_that_sto
         ours.end()
 
 
-def test_a_port_of_a_warm_server_is_told_with_the_command_that_stops_it(
+def test_a_port_of_a_warm_server_is_reported_with_the_command_that_stops_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     discovery = tmp_path / "server.json"
@@ -255,7 +257,7 @@ def test_a_cluster_that_is_not_started_has_no_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ([], "start, stop or status"),
         (["begin"], "no such command"),
@@ -263,11 +265,15 @@ def test_a_cluster_that_is_not_started_has_no_address(tmp_path: Path) -> None:
         (["start", "--memory", "lots"], "no amount of memory"),
     ],
 )
-def test_what_cannot_be_done_is_said(
-    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_done_is_reported(
+    arguments: list[str],
+    reported: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     handler = signal.getsignal(signal.SIGTERM)
     assert main(arguments) != 0
-    assert told in capsys.readouterr().err.lower()
+    assert reported in capsys.readouterr().err.lower()
     assert signal.getsignal(signal.SIGTERM) is handler

@@ -45,7 +45,7 @@ def test_a_second_demo_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_starting_afresh_removes_what_is_the_demos_and_nothing_else(tmp_path: Path) -> None:
+def test_a_fresh_start_removes_the_files_of_the_demo_and_nothing_else(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     place.prepare()
     for name in ("queues.db", "queues.db-wal", "dagster.log", "letters.txt"):
@@ -60,14 +60,14 @@ def test_every_order_is_accounted_for() -> None:
     assert Figures(40, 70, 70, 6, 70, Decimal(200)).complete(before, 100)
     for wrong in (
         Figures(0, 109, 109, 6, 109, Decimal(200)),  # one is lost
-        Figures(0, 111, 111, 6, 111, Decimal(200)),  # one is doubled
+        Figures(0, 111, 111, 6, 111, Decimal(200)),  # one is duplicated
         Figures(0, 110, 109, 6, 110, Decimal(200)),  # sent to one queue only
         Figures(0, 110, 110, 6, 109, Decimal(200)),  # not added up
     ):
         assert not wrong.complete(before, 100)
 
 
-def test_what_happened_is_told_for_this_time_and_in_all() -> None:
+def test_the_result_is_shown_for_this_run_and_in_total() -> None:
     before = Figures(0, 10, 10, 1, 10, Decimal("100.00"))
     rows = Figures(0, 1010, 1010, 3, 1010, Decimal("1100.50")).rows(before, 1002, 3.21)
     assert ("orders sent", "1,002", "") in rows
@@ -118,8 +118,8 @@ def stranger() -> Iterator[int]:
 def test_the_ui_is_up_when_it_answers_for_the_demos_own_instance(
     stranger: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    told = {"data": {"instance": {"info": f"base_dir: {tmp_path}/storage"}}}
-    monkeypatch.setattr(Stranger, "answer", json.dumps(told).encode())
+    details = {"data": {"instance": {"info": f"base_dir: {tmp_path}/storage"}}}
+    monkeypatch.setattr(Stranger, "answer", json.dumps(details).encode())
     assert DagsterUi(stranger, tmp_path).answers()
     assert not DagsterUi(1, tmp_path).answers()
 
@@ -127,7 +127,7 @@ def test_the_ui_is_up_when_it_answers_for_the_demos_own_instance(
 @pytest.mark.parametrize(
     "answer", [b"", b"<html>", b"[]", b"{}", b'{"data": {"instance": {"info": "base_dir: other"}}}']
 )
-def test_somebody_elses_ui_is_not_taken_for_the_demos_own(
+def test_another_ui_is_not_taken_for_that_of_the_demo(
     stranger: int, answer: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Stranger, "answer", answer)
@@ -149,19 +149,19 @@ def signals() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("signals")
-def test_a_cluster_that_is_named_and_not_there_is_said_in_a_sentence(
+def test_a_named_cluster_that_does_not_exist_is_reported_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("QUEUE_PIPELINE_SPARK", "sc://127.0.0.1:1/;token=hush")
     assert main(["--once", "--messages", "1", "--folder", str(tmp_path)]) == 1
-    told = capsys.readouterr()
-    assert "demo: Spark is sc://127.0.0.1:1/, as QUEUE_PIPELINE_SPARK says" in told.out
-    assert "the Spark Connect server at 127.0.0.1:1 does not answer" in told.err
-    assert "hush" not in told.out + told.err
+    output = capsys.readouterr()
+    assert "demo: Spark is sc://127.0.0.1:1/, as QUEUE_PIPELINE_SPARK says" in output.out
+    assert "the Spark Connect server at 127.0.0.1:1 does not answer" in output.err
+    assert "hush" not in output.out + output.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["--once", "--trickle"], "leave it out with --once"),
         (["--messages", "0"], "not in the range"),
@@ -169,6 +169,8 @@ def test_a_cluster_that_is_named_and_not_there_is_said_in_a_sentence(
     ],
 )
 @pytest.mark.usefixtures("signals")
-def test_what_cannot_be_done_is_said(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_done_is_reported(
+    arguments: list[str], reported: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
-    assert told in capsys.readouterr().err.lower()
+    assert reported in capsys.readouterr().err.lower()

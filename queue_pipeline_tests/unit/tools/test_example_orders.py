@@ -65,7 +65,7 @@ def test_few_customers_and_articles_make_most_of_the_business() -> None:
 
 
 @pytest.mark.parametrize(("count", "bad", "spoiled"), [(2000, 0.01, 20), (100, 0.07, 7), (10, 1, 10), (10, 0, 0)])
-def test_exactly_the_share_that_was_asked_for_is_bad(count: int, bad: float, spoiled: int) -> None:
+def test_the_requested_share_of_orders_is_bad(count: int, bad: float, spoiled: int) -> None:
     made = list(samples(count, bad=bad, seed=1))
     assert len(made) == count
     assert sum(sample.kind is not None for sample in made) == spoiled
@@ -90,7 +90,7 @@ def test_an_order_from_a_country_that_is_not_served_is_otherwise_good() -> None:
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])
-def test_a_share_that_is_none_is_refused(share: float) -> None:
+def test_an_invalid_share_is_refused(share: float) -> None:
     with pytest.raises(ConfigurationError, match="0 to 1"):
         list(samples(1, bad=share, seed=1))
 
@@ -109,7 +109,7 @@ def test_messages_of_the_same_order_have_ids_of_their_own() -> None:
     assert first.message.headers[wire.MESSAGE_ID] != second.message.headers[wire.MESSAGE_ID]
 
 
-def test_rows_with_unreadable_headers_are_apart_from_messages() -> None:
+def test_rows_with_unreadable_headers_are_kept_separate_from_messages() -> None:
     parcel = Parcel()
     for sample in samples(12, bad=1, seed=1):
         parcel.add(sample)
@@ -121,7 +121,7 @@ def test_rows_with_unreadable_headers_are_apart_from_messages() -> None:
             wire.decode(text)
 
 
-def test_a_seed_by_chance_is_one_that_can_be_given() -> None:
+def test_a_random_seed_is_a_valid_seed() -> None:
     assert all(0 <= random_seed() <= 0xFFFFFF for _ in range(100))
 
 

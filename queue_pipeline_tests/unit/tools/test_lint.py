@@ -14,7 +14,7 @@ COVERED = [Entry(number, "it works well", "covered", "`unit/test_a.py`") for num
 CARRIED = {number: {"unit/test_a.py"} for number in NUMBERS}
 
 
-def test_a_table_whose_entries_are_carried_by_the_named_files_has_no_differences():
+def test_a_table_whose_entries_match_the_named_files_has_no_differences():
     assert list(differences(COVERED, CARRIED)) == []
 
 
@@ -29,7 +29,7 @@ def test_a_table_whose_entries_are_carried_by_the_named_files_has_no_differences
         (COVERED[1], "is listed 2 times"),
     ],
 )
-def test_an_entry_that_does_not_hold_is_found(entry, problem):
+def test_an_incorrect_entry_is_found(entry, problem):
     assert problem in "\n".join(differences([entry, *COVERED[1:]], CARRIED))
 
 
@@ -124,6 +124,6 @@ def test_a_file_of_statements_in_another_form_is_found():
         ("It reads the queue. Locks: none.", "SELECT 1 -- one", "comment of it would be sent"),
     ],
 )
-def test_a_section_that_does_not_say_what_it_has_to_is_found(comment, text, problem):
+def test_a_section_without_the_required_statements_is_found(comment, text, problem):
     assert problem in "\n".join(section_problems("postgresql", Section("queue.peek", comment, text)))
     assert not list(section_problems("postgresql", Section("q.peek", "It reads the queue. Locks: none.", "SELECT 1")))

@@ -1,4 +1,4 @@
-"""Processes that leave nothing behind, wherever they went and whoever ends them."""
+"""Processes that leave nothing behind, in whatever session they run and whatever ends them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stubborn(tmp_path: Path) -> list[str]:
     return [sys.executable, str(script)]
 
 
-def test_descendants_are_ended_wherever_they_went(
+def test_descendants_are_ended_even_in_another_session(
     tmp_path: Path, stubborn: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "STERN_SECONDS", 1.0)
@@ -44,7 +44,7 @@ def test_descendants_are_ended_wherever_they_went(
     assert started.returncode == -signal.SIGINT
 
 
-def test_who_is_to_stay_stays_and_strangers_are_not_touched(tmp_path: Path) -> None:
+def test_processes_that_are_to_stay_and_those_of_others_are_not_ended(tmp_path: Path) -> None:
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     ours = Processes(tmp_path, os.environ)
     kept = ours.start(sleeper, tmp_path / "log", marked=False)
@@ -60,7 +60,7 @@ def test_who_is_to_stay_stays_and_strangers_are_not_touched(tmp_path: Path) -> N
     assert kept.poll() is not None
 
 
-def test_who_knows_the_mark_can_end_what_another_started(tmp_path: Path) -> None:
+def test_processes_with_a_known_mark_can_be_ended_from_another_process(tmp_path: Path) -> None:
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     ours = Processes(tmp_path, os.environ)
     started = ours.start(sleeper, tmp_path / "log")
@@ -71,7 +71,7 @@ def test_who_knows_the_mark_can_end_what_another_started(tmp_path: Path) -> None
     assert started.wait(10) == -signal.SIGTERM
 
 
-def test_the_end_of_a_log_is_what_is_shown(tmp_path: Path) -> None:
+def test_the_end_of_a_log_is_shown(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("\n".join(map(str, range(100))))
     assert tail(tmp_path / "log", 2) == "98\n99"
     assert tail(tmp_path / "missing") == ""

@@ -95,7 +95,7 @@ def test_a_wait_of_a_millisecond_is_exact(transport, clock):
     assert mover.moved == 1
 
 
-def test_a_poll_before_its_time_asks_nothing(transport, clock):
+def test_a_poll_before_its_time_queries_nothing(transport, clock):
     mover = mover_of(transport)
     mover.poll()
     clock.now += LOOK_SECONDS / 2
@@ -103,7 +103,7 @@ def test_a_poll_before_its_time_asks_nothing(transport, clock):
     assert len(transport.looks) == 1
 
 
-def test_of_a_backlog_one_batch_a_poll_is_moved_and_the_next_poll_goes_on_at_once(transport, clock):
+def test_a_poll_moves_one_batch_of_a_backlog_and_the_next_poll_continues_at_once(transport, clock):
     transport.due["orders"] = [clock() - n for n in range(25)]
     transport.due["returns"] = [clock() - 1]
     mover = mover_of(transport, "orders", "returns", batch=10)
@@ -156,7 +156,7 @@ def test_nothing_is_written_while_nothing_is_due(transport, clock):
     assert 20 <= len(transport.looks) <= 21
 
 
-def test_a_message_that_another_mover_holds_is_tried_again_soon_and_without_haste(transport, clock):
+def test_a_message_that_another_mover_holds_is_tried_again_soon_but_not_at_once(transport, clock):
     transport.due["orders"], transport.held = [clock() - 1], {"orders"}
     mover = mover_of(transport)
     assert set(map(round_, run_for(mover, clock, 1))) == {RETRY_SECONDS}
@@ -181,7 +181,7 @@ def test_a_queue_without_a_delayed_table_is_looked_at_rarely(transport, clock):
     assert (mover.moved, mover.last_error) == (60, None)
 
 
-def test_a_database_that_is_away_is_told_once_and_tried_less_and_less_often(transport, clock, caplog):
+def test_an_unavailable_database_is_reported_once_and_tried_less_and_less_often(transport, clock, caplog):
     caplog.set_level(logging.INFO)
     mover = mover_of(transport, "orders", "returns")
     run_for(mover, clock, 1)
@@ -208,7 +208,7 @@ def test_a_database_that_is_away_is_told_once_and_tried_less_and_less_often(tran
     [AccessDeniedError("no right on orders"), TransientDatabaseError("busy"), ZeroDivisionError("a bug")],
     ids=lambda error: type(error).__name__,
 )
-def test_trouble_with_one_queue_leaves_the_others_alone(transport, clock, error):
+def test_an_error_of_one_queue_does_not_affect_the_others(transport, clock, error):
     transport.errors["orders"] = error
     transport.due["returns"] = [clock() + n for n in range(10)]
     mover = mover_of(transport, "orders", "returns")
@@ -220,7 +220,7 @@ def test_trouble_with_one_queue_leaves_the_others_alone(transport, clock, error)
     assert mover.last_error is None
 
 
-def test_another_database_is_not_taken_for_away(transport, clock):
+def test_an_unavailable_database_does_not_affect_another(transport, clock):
     other = Transport(clock, "postgresql://there")
     transport.away = DatabaseUnavailableError("away")
     other.due["orders"] = [clock() + n for n in range(10)]
@@ -230,14 +230,14 @@ def test_another_database_is_not_taken_for_away(transport, clock):
     assert mover.last_error == "away"
 
 
-def test_a_batch_is_as_large_as_asked_for(transport, clock):
+def test_a_batch_has_the_requested_size(transport, clock):
     transport.due["orders"] = [clock()]
     mover_of(transport, batch=7).poll()
     assert transport.moves == [("orders", 7)]
 
 
-def test_an_output_that_fails_is_no_trouble_of_the_database(transport, clock):
-    """The command line ends when nobody reads it any more."""
+def test_a_failing_output_is_not_taken_for_a_database_error(transport, clock):
+    """The command line ends when its output is no longer read."""
 
     def broken(queue, count):
         raise BrokenPipeError

@@ -48,7 +48,7 @@ def sender(database: Database) -> Sender:
         ([("1", "Destination@dbo"), ("2", "Destination")], 2),
     ],
 )
-def test_a_message_goes_to_a_destination_once_however_that_is_spelled(operations, expected):
+def test_a_message_goes_to_a_destination_once_in_whatever_spelling(operations, expected):
     """UT-14: by message id and canonical address."""
     kept = deduplicate([operation(*each) for each in operations], BOOK.resolve)
     assert len(kept) == expected
@@ -68,7 +68,7 @@ def test_messages_without_an_id_are_all_sent():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "1", "2", "3"]), st.sampled_from(["a", "a@dbo", "A", "b@x"]))))
-def test_no_pair_of_id_and_destination_is_lost_and_none_is_doubled(pairs):
+def test_no_pair_of_id_and_destination_is_lost_or_duplicated(pairs):
     kept = deduplicate([operation(*pair) for pair in pairs], BOOK.resolve)
     sent = [(message.headers.get(wire.MESSAGE_ID, ""), table.canonical) for table, message in kept]
     wanted = [(identity, BOOK.resolve(destination).canonical) for identity, destination in pairs]

@@ -13,5 +13,5 @@ def test_a_long_reason_is_cut():
     assert len(line) < LONGEST_REASON + 50
 
 
-def test_nothing_refused_is_no_line():
+def test_without_refused_messages_there_is_no_line():
     assert list(few_of_each([])) == []

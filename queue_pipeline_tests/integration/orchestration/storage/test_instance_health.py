@@ -82,13 +82,13 @@ def test_the_reason_of_a_failed_tick_is_shown_without_a_password(command, instan
     assert "s3cret" not in ran.out
 
 
-def test_a_daemon_that_does_not_report_is_told_from_a_code_server_that_does_not_tick(command, instance):
+def test_a_silent_daemon_is_distinguished_from_a_code_server_that_does_not_tick(command, instance):
     store_peek_sensor(instance, ticked_seconds_ago=300, daemon_reports=False)
     assert "the daemon does not report" in problems(command("health", "--json"))["daemon"]
     assert problems(command("health", "--json", "--check", "ticks")) == {}
 
 
-def test_one_check_can_decide_alone_and_then_only_what_it_needs_is_looked_at(command, queues, instance):
+def test_a_single_check_can_be_chosen_and_then_only_what_it_needs_is_read(command, queues, instance):
     store_peek_sensor(instance, ticked_seconds_ago=1, pipelines=[{**ORDERS, "queue": "missing"}])
     assert set(problems(command("health", "--json"))) == {"queue"}
     ran = command("health", "--json", "--check", "ticks")

@@ -1,4 +1,4 @@
-"""Dagster's storage is locked while a run works: messages flow all the same."""
+"""Dagster's storage is locked while a run works: messages still flow."""
 
 from __future__ import annotations
 

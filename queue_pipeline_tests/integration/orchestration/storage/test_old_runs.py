@@ -101,7 +101,7 @@ def test_a_run_that_ended_long_ago_goes_with_all_that_it_left(instance, home):
     assert not instance.has_run(old)
 
 
-def test_runs_that_are_new_at_work_or_of_others_stay(instance):
+def test_new_and_active_runs_and_those_of_others_are_kept(instance):
     kept = [
         ran(instance, days_ago=6),
         ran(instance, days_ago=99, status=dg.DagsterRunStatus.STARTED),
@@ -113,7 +113,7 @@ def test_runs_that_are_new_at_work_or_of_others_stay(instance):
     assert [run_id for run_id in kept if not instance.has_run(run_id)] == []
 
 
-def test_runs_of_its_own_code_location_go(instance):
+def test_runs_of_its_own_code_location_are_removed(instance):
     here = {REPOSITORY_LABEL_TAG: "__repository__@shop"}
     gone, stays = ran(instance, days_ago=9, **here), ran(instance, days_ago=9)
     assert remove(instance, **here)["runs"] == 1
@@ -179,7 +179,7 @@ def test_the_schedule_is_on_where_the_environment_says_how_long_history_is_kept(
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "99999", "1.5"])
-def test_a_number_of_days_that_makes_no_sense_is_refused(monkeypatch, days):
+def test_an_invalid_number_of_days_is_refused(monkeypatch, days):
     monkeypatch.setenv("QUEUE_PIPELINE_KEEP_DAYS", days)
     with pytest.raises(ConfigurationError, match="QUEUE_PIPELINE_KEEP_DAYS"):
         build_definitions([pipelines.declare()])

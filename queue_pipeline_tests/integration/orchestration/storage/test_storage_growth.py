@@ -65,7 +65,7 @@ def queues(sqlite):
 
 
 def hour_of_ticks(days, instance, home, seconds, change=lambda: None):
-    """The rows of an hour with a tick every so often, after two ticks to which everything is new."""
+    """The rows of an hour with ticks at a fixed interval, after two ticks to which everything is new."""
     for _ in range(2):
         days.tick(instance, seconds)
     before = storage_rows(home)
@@ -97,7 +97,7 @@ def test_a_day_without_messages_costs_little(sqlite, queues, instance, home, mon
     # More ticks would add nothing: what is due every five minutes at most is stored every hour.
     ticks = hour_of_ticks(Days(sqlite, monkeypatch), instance, home, 300)
     maintenance = rows_of_second(home, lambda: execute(sqlite, instance, "purge_expired"))
-    # Purged every hour; indexes are checked and history is removed once a day, with about as many rows.
+    # Purged every hour; indexes are checked and history is removed once per day, with about as many rows.
     day = times(24, ticks) + times(26, maintenance)
     report("idle", day)
     assert sum(times(24, ticks).values()) <= 400
@@ -105,8 +105,8 @@ def test_a_day_without_messages_costs_little(sqlite, queues, instance, home, mon
 
 
 def test_a_day_of_steady_traffic_costs_little_more(sqlite, queues, warm, instance, home, monkeypatch):
-    """40 messages a second: depths change between ticks, and there is a run an hour with a report a minute."""
-    # A changed queue is stored once a minute, however many ticks there are.
+    """40 messages per second: depths change between ticks, and there is one run per hour with one report per minute."""
+    # A changed queue is stored once per minute, however many ticks there are.
     ticks = hour_of_ticks(
         Days(sqlite, monkeypatch), instance, home, 60, lambda: queues.send("orders", new_message("1"))
     )
@@ -120,7 +120,7 @@ def test_a_day_of_steady_traffic_costs_little_more(sqlite, queues, warm, instanc
         assert definitions.resolve_job_def("orders_pipeline").execute_in_process(instance=instance).success
 
     run = rows_of_second(home, work)
-    # The test's run is over before its first report; one of an hour has one for each minute, stored twice.
+    # The test's run ends before its first report; one of an hour has one for each minute, stored twice.
     run["event_logs"] += 2 * round(HOUR / REPORT_SECONDS)
     day = times(24, ticks) + times(24, run)
     report("40 messages a second", day)

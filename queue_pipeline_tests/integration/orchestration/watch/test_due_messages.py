@@ -89,7 +89,7 @@ def test_a_tick_that_peeks_once_moves_nothing(sqlite, transport, instance, monke
     assert not has_moved(transport)
 
 
-def test_trouble_of_the_mover_is_reported_by_the_tick_and_outlived(sqlite, transport, instance):
+def test_an_error_of_the_mover_is_reported_by_the_tick_and_the_mover_recovers(sqlite, transport, instance):
     table = transport.book.sibling(transport.resolve("orders"), "Delayed").qualified
     sqlite.sql(transport, f"ALTER TABLE {table} RENAME COLUMN Due TO Never")
     assert skip_reason(ticked(sqlite, instance)).startswith("orders: nothing waits; delayed messages do not move: ")

@@ -33,7 +33,7 @@ def prices(tmp_path, monkeypatch):
     file.write_text("TAX = 20\n")
     os.utime(file, (LONG_AGO, LONG_AGO))
     importlib.import_module(file.stem)
-    # All other code of this process counts as installed: somebody may be editing it.
+    # All other code of this process counts as installed: it may be edited while the tests run.
     monkeypatch.setattr(source_code, "_installed_folders", lambda: (os.sep,))
     yield file
     del sys.modules[file.stem]
@@ -56,7 +56,7 @@ def surroundings(queues, instance, code):
 
 
 def start_run(instance, transport, code=None, places=1, status=STATUS.STARTED, slots=2):
-    """A run in Dagster, and the places that it holds in the queue."""
+    """A run in Dagster, and the slots that it holds in the queue."""
     tags = {names.PIPELINE_TAG: "orders", names.SLOTS_TAG: str(slots)} | ({names.CODE_TAG: code} if code else {})
     job = dg.job(name="orders_pipeline")(lambda: None)
     run = instance.create_run_for_job(job, run_id=str(uuid.uuid4()), status=status, tags=tags)

@@ -1,4 +1,4 @@
-"""The database says who works: runs that hold nothing are over, those that only wait end for others."""
+"""The database says who works: runs that hold nothing are ended, and those that only wait make room for others."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def dead():
 
 
 @LAUNCHED_RUNS
-def test_a_launched_run_that_holds_nothing_for_too_long_is_over(queues, instance, keep, status):
+def test_a_launched_run_that_holds_nothing_for_too_long_is_ended(queues, instance, keep, status):
     run = add_run(instance, status)
     keep(60)
     assert status_of(instance, run) is status
@@ -61,7 +61,7 @@ def test_a_run_that_is_not_launched_may_wait_for_any_time(queues, instance, keep
     assert status_of(instance, run) is status
 
 
-def test_runs_of_other_places_are_left_alone(queues, instance, keep):
+def test_runs_of_other_code_locations_are_not_changed(queues, instance, keep):
     """Another code location may have a pipeline of this name on another database, as may the command line."""
     elsewhere = add_run(instance, STATUS.STARTED, location="there")
     by_hand = add_run(instance, STATUS.STARTED, location=None)
@@ -70,7 +70,7 @@ def test_runs_of_other_places_are_left_alone(queues, instance, keep):
     assert {status_of(instance, run) for run in (elsewhere, by_hand, other)} == {STATUS.STARTED}
 
 
-def test_time_without_a_slot_counts_anew_after_a_change_and_after_a_gap(queues, instance, keep, clock):
+def test_time_without_a_slot_restarts_after_a_change_and_after_a_gap(queues, instance, keep, clock):
     """A run that ends its last batch, or one that was not looked at for long, is not over."""
     run = add_run(instance, STATUS.STARTED)
     keep(50)
@@ -86,7 +86,7 @@ def test_time_without_a_slot_counts_anew_after_a_change_and_after_a_gap(queues, 
     assert status_of(instance, run) is STATUS.FAILURE
 
 
-def test_a_run_whose_process_is_gone_is_over_at_once(queues, instance, keep, dead):
+def test_a_run_whose_process_is_gone_is_ended_at_once(queues, instance, keep, dead):
     gone, works = add_run(instance, STATUS.STARTED), add_run(instance, STATUS.STARTED)
     untagged = add_run(instance, STATUS.STARTED, pipeline="", location=None)
     for run in (gone, untagged):
@@ -101,7 +101,7 @@ def test_a_run_whose_process_is_gone_is_over_at_once(queues, instance, keep, dea
     ]
 
 
-def test_a_run_whose_process_is_gone_is_over_at_once_also_after_its_lease(backend, queues, instance, keep, dead):
+def test_a_run_whose_process_is_gone_is_ended_at_once_even_after_its_lease(backend, queues, instance, keep, dead):
     """A code server that is started again may look at it for the first time later than that."""
     gone, elsewhere = add_run(instance, STATUS.STARTED), add_run(instance, STATUS.STARTED)
     for owner in [hold(queues, gone, dead), hold(queues, elsewhere)]:

@@ -117,7 +117,7 @@ def test_an_empty_queue_skips_the_tick_and_says_so(backend, queues, instance):
     assert (requested(result), skip_reason(result)) == ([], "orders: nothing waits")
 
 
-def test_messages_of_a_batch_that_nobody_holds_wait_too(backend, queues, instance):
+def test_messages_of_a_batch_without_a_holder_wait_too(backend, queues, instance):
     fill(queues, 3)
     queues.claims.release(queues.claim("orders", "run gone", 10))
     assert queues.peek("orders") == 0
@@ -149,7 +149,7 @@ def occupy(transport, owner, places, most=4):
     assert transport.slots.take(transport.resolve("orders"), owner, places, most, 300) == places
 
 
-def test_what_other_machines_have_in_work_is_counted_and_told(backend, queues, instance):
+def test_messages_in_work_on_other_machines_are_counted_and_reported(backend, queues, instance):
     fill(queues, 5)
     occupy(queues, "run elsewhere", 2, most=2)
     result = peek(backend, instance)
@@ -161,7 +161,7 @@ def test_what_other_machines_have_in_work_is_counted_and_told(backend, queues, i
     assert [tags[names.SLOTS_TAG] for _, tags in requested(peek(backend, instance))] == ["2"]
 
 
-def test_a_run_and_its_places_are_counted_once(backend, queues, instance):
+def test_a_run_and_its_slots_are_counted_once(backend, queues, instance):
     fill(queues, 5)
     declared = pipelines.declare(max_concurrency=6, batch_messages=1)
     run = add_run(instance, STATUS.STARTED, slots=3)
@@ -173,7 +173,7 @@ def test_a_run_and_its_places_are_counted_once(backend, queues, instance):
     assert skip_reason(result) == "orders: 5 messages wait, 6 slots in use, 3 of them on other machines"
 
 
-def test_a_run_without_the_tag_of_its_pipeline_is_counted_by_its_places(backend, queues, instance):
+def test_a_run_without_the_tag_of_its_pipeline_is_counted_by_its_slots(backend, queues, instance):
     """A person materialized the asset: Dagster starts such a run under a job of its own."""
     fill(queues, 5)
     run = add_run(instance, STATUS.STARTED, pipeline="another", slots=1)
@@ -319,7 +319,7 @@ def test_a_password_is_in_no_reason_and_no_cursor(postgres, postgresql, instance
     assert secret not in caplog.text
 
 
-def test_a_database_that_is_away_is_told_in_full_once(sqlite, instance):
+def test_an_unavailable_database_is_reported_in_full_once(sqlite, instance):
     database = QueueTransportResource(database="postgresql://nobody@127.0.0.1:1/none")
 
     def ticked(cursor):

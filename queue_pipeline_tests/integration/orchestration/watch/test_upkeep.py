@@ -59,7 +59,7 @@ def test_a_tick_releases_what_ended_runs_hold_and_says_what_it_could_not_do(back
     assert said.startswith("orders is paused; the outbox: ") and "QueueOutbox" in said
 
 
-def test_what_was_staged_for_a_claim_that_is_no_more_is_swept(backend, queues, instance, keep):
+def test_what_was_staged_for_a_deleted_claim_is_swept(backend, queues, instance, keep):
     queues.install("billing")
     queues.send("orders", [OutgoingMessage(b"", {}) for _ in range(2)])
     kept, gone = (queues.claim("orders", "me", 1) for _ in range(2))
@@ -113,7 +113,7 @@ def test_a_check_is_reported_as_it_is_at_the_end_of_a_tick_and_not_as_it_was_at_
     assert reported(upkeep)[ERRORS] is False
 
 
-def test_what_a_tick_has_no_time_for_the_next_one_reports(queues, keep):
+def test_the_next_tick_reports_what_a_tick_has_no_time_for(queues, keep):
     """Dagster ends a tick after 60 s, and with it the runs that it would have started."""
     upkeep, times = keep(LOOK_SECONDS), iter([True, False])
     assert len(upkeep.take_evaluations(lambda: next(times))) == 1
@@ -121,7 +121,7 @@ def test_what_a_tick_has_no_time_for_the_next_one_reports(queues, keep):
 
 
 def test_a_check_that_cannot_be_made_at_the_end_of_a_tick_is_made_at_that_of_the_next(backend, queues, keep):
-    """The next look at it is minutes away, at indexes a day."""
+    """It is looked at again after minutes, indexes after a day."""
     upkeep, table = keep(LOOK_SECONDS), queues.book.own("QueueFailures").qualified
     moved = f'{table.rsplit(".", 1)[0]}."Elsewhere"' if backend.schema else '"Elsewhere"'
     backend.sql(queues, f'ALTER TABLE {table} RENAME TO "Elsewhere"')
@@ -150,7 +150,7 @@ def test_a_tick_reports_checks_and_a_preview_does_not(backend, queues, instance,
 
 
 def test_checks_of_many_pipelines_are_made_one_after_the_other(queues, instance, clock):
-    """A queue that is missing, or a database that answers slowly, holds up a tick for one check at most."""
+    """A queue that is missing, or a database that answers slowly, delays a tick by one check at most."""
     many = [pipelines.declare(name=f"orders{number}", input_queue=f"orders{number}") for number in range(10)]
     upkeep, made = Upkeep(many, clock), []
     while clock.seconds < 1_000 + CHECK_SECONDS:
@@ -160,7 +160,7 @@ def test_checks_of_many_pipelines_are_made_one_after_the_other(queues, instance,
     assert (sum(made), max(made)) == (30, 3)
 
 
-def test_a_look_begins_nothing_more_after_a_second_and_the_next_looks_go_on(queues, instance):
+def test_a_look_begins_no_check_after_a_second_and_the_next_looks_continue(queues, instance):
     """After an outage all checks are due at once."""
     slow = SlowClock()
     upkeep = Upkeep([pipelines.declare(name=f"orders{number}") for number in range(10)], slow)

@@ -117,7 +117,7 @@ def test_what_a_failing_transform_leaves_behind_depends_on_the_mode(transport, s
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_zombie_sends_nothing_where_sends_are_atomic_and_ghosts_where_they_are_not(sqlite, spark, mode):
+def test_a_zombie_sends_nothing_where_sends_are_atomic_and_ghost_messages_where_they_are_not(sqlite, spark, mode):
     transport = sqlite.transport()
     transport.install("orders", plain_queues=["billing", "error"])
     fill(transport, 3)

@@ -245,8 +245,8 @@ def test_messages_that_expired_are_counted_and_not_worked_on(backend, transport,
 def poisoned_by(*poison):
     def transform(messages):
         n = F.col("payload.n")
-        told = F.concat(n.cast("string"), F.lit(" is poison"))
-        body = F.when(n.isin(*poison), F.raise_error(told).cast("string")).otherwise(F.col("body").cast("string"))
+        reason = F.concat(n.cast("string"), F.lit(" is poison"))
+        body = F.when(n.isin(*poison), F.raise_error(reason).cast("string")).otherwise(F.col("body").cast("string"))
         return messages.select("origin", body.alias("body"))
 
     return transform

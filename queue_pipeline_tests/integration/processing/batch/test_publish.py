@@ -147,14 +147,14 @@ def test_events_may_be_returned_as_frames(transport, process):
     assert numbers(transport, "billing") == [1, 2]
 
 
-def test_an_event_that_nobody_wants_is_no_failure(transport, process):
+def test_an_event_without_subscribers_is_no_failure(transport, process):
     fill(transport, 2)
     report = process(accept)
     assert (report.messages, report.sent, report.failed) == (2, 0, [])
     assert transport.peek("orders") == 0
 
 
-def test_one_who_lost_a_batch_publishes_nothing(transport, process):
+def test_an_owner_that_lost_its_batch_publishes_nothing(transport, process):
     transport.subscriptions.subscribe("billing", "Shop.OrderAccepted")
     fill(transport, 3)
     claim = transport.claim("orders", "slow run", 100)

@@ -72,7 +72,7 @@ def client(transport):
         yield client
 
 
-def test_whoever_asks_a_pipeline_gets_the_reply_to_the_own_request(transport, client, spark, route):
+def test_each_request_to_a_pipeline_gets_its_own_reply(transport, client, spark, route):
     futures = {n: client.submit("orders", {"pieces": n}, 120, message_type="Shop.Ask") for n in range(20)}
     run(transport, spark, declare(route))
     for n, future in futures.items():
@@ -120,7 +120,7 @@ def test_a_reply_to_a_table_that_is_forbidden_fails_its_own_message(transport):
         name="orders", input_queue="orders", output_queues=["billing"], transform=lambda m: m, linger_seconds=0
     )
     ended, _ = run_plain(transport, PlainTransformer(forbidden), pipeline)
-    assert ended.failure is denied, "what every batch needs is nobody's fault"
+    assert ended.failure is denied, "what every batch needs is no message's fault"
 
 
 def test_an_account_without_rights_on_a_reply_address_goes_on_with_the_next_message(postgresql, postgres):

@@ -76,7 +76,7 @@ def read_claim(transport, queue, size):
 @example(rows=LARGE_ONES)
 @example(rows=TWINS)
 @example(rows=EVERY[::-1])
-def test_read_alone_or_in_company_a_message_is_the_same(transport, backend, rows):
+def test_a_message_is_read_the_same_alone_or_in_a_batch(transport, backend, rows):
     rows = storable_in(backend, rows)
     empty(transport, backend)
     insert(transport, backend, "orders", rows)
@@ -90,7 +90,7 @@ def test_read_alone_or_in_company_a_message_is_the_same(transport, backend, rows
 @given(rows=hostile_rows)
 @example(rows=EVERY)
 @example(rows=TWINS)
-def test_processed_alone_or_in_company_it_ends_in_the_same_place(transport, backend, rows):
+def test_a_message_ends_in_the_same_place_alone_or_in_a_batch(transport, backend, rows):
     """Results carry what was known of their message; error copies are compared without their times."""
     rows = storable_in(backend, rows)
     ends = []
@@ -111,7 +111,7 @@ def test_processed_alone_or_in_company_it_ends_in_the_same_place(transport, back
 @example(rows=EVERY)
 @example(rows=LARGE_ONES)
 @pytest.mark.parametrize("mode", TransactionMode)
-def test_received_alone_or_in_company_it_is_the_same(transport, backend, rows, mode):
+def test_a_message_is_received_the_same_alone_or_in_a_batch(transport, backend, rows, mode):
     rows = storable_in(backend, rows)
     ends = []
     for size in (1_000, 1):
@@ -151,7 +151,7 @@ nginn_rows = st.lists(st.tuples(st.sampled_from(MESSAGES), st.sampled_from(TEXTS
 @given(rows=nginn_rows)
 @example(rows=[(MESSAGES[0], text) for text in TEXTS])
 @example(rows=[(message, "") for message in MESSAGES])
-def test_messages_of_nginn_stay_apart_too(backend, nginn, rows):
+def test_messages_of_nginn_stay_separate_too(backend, nginn, rows):
     bus, transport = nginn, nginn.transport
     bus.execute(f"DELETE FROM {bus.table(ORDERS)}")
     for number, (message, headers) in enumerate(rows):

@@ -133,7 +133,7 @@ def test_results_of_a_message_outside_of_the_claim_are_refused_and_all_messages_
     assert (queues.peek("orders"), queues.claims.list()) == (0, [])
 
 
-def test_a_message_of_another_claim_is_a_stranger(queues, spark, route):
+def test_a_result_of_a_message_of_another_claim_is_refused(queues, spark, route):
     fill(queues, 6)
     first, second = queues.claim("orders", "me", 3), queues.claim("orders", "another", 3)
     distance = second.first_row_version - first.first_row_version
@@ -145,7 +145,7 @@ def test_a_message_of_another_claim_is_a_stranger(queues, spark, route):
     assert numbers(queues, "billing") == list(range(6))
 
 
-def test_a_message_that_was_taken_out_of_the_middle_of_a_claim_is_a_stranger(queues, spark, route):
+def test_a_result_of_a_message_that_was_removed_from_the_middle_of_a_claim_is_refused(queues, spark, route):
     fill(queues, 5)
     versions = [shown.row_version for shown in queues.show("orders", 10)]
     claim = queues.claim("orders", "me", 100)

@@ -161,7 +161,7 @@ def test_a_group_takes_the_origin_of_its_oldest_message(spark):
     assert sent(result) == [("billing", '{"sum":4}', "message1"), ("billing", '{"sum":6}', "message2")]
 
 
-def test_nothing_is_a_result_too(spark):
+def test_an_empty_result_is_accepted(spark):
     results = [
         run(spark, lambda messages: Results(), numbered(1)),
         run(spark, lambda messages: messages.select("origin", "body").where("false"), numbered(1)),

@@ -76,7 +76,7 @@ def test_a_result_that_belongs_to_no_message_of_the_batch_is_an_error(spark):
             run(spark, transform, numbered(1))
 
 
-def test_a_result_whose_origin_was_lost_on_the_way_is_an_error(spark):
+def test_a_result_whose_origin_was_lost_is_an_error(spark):
     def lost(messages):
         others = messages.sparkSession.createDataFrame([(1,), (7,)], "n int")
         kept = messages.select("origin", number().alias("n")).join(others, "n", "right")

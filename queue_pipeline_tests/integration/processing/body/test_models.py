@@ -192,7 +192,7 @@ BAD = {
 }
 
 
-def test_a_bad_body_goes_to_the_error_queue_with_the_words_of_pydantic_and_the_field(queues, spark, route):
+def test_a_bad_body_goes_to_the_error_queue_with_pydantics_message_and_the_field(queues, spark, route):
     fill(queues, card("good"), *(body for body, _ in BAD.values()), card("good too"))
     run(queues, spark, route, Order)
     found = refused(queues)

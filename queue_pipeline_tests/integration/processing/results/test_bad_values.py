@@ -93,7 +93,7 @@ def delays(messages):
 
 
 @pytest.mark.parametrize("transform", [lifetimes, plain_lifetimes])
-def test_a_lifetime_that_means_nothing_fails_its_message_and_no_other(queues, spark, route, transform):
+def test_an_invalid_lifetime_fails_its_message_and_no_other(queues, spark, route, transform):
     count = len(SPECIAL) + 2
     fill(queues, count)
     report = process(queues, spark, route, transform)

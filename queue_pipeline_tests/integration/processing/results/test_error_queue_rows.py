@@ -144,15 +144,15 @@ def test_the_endpoint_is_the_one_that_processed_the_message_with_its_host(transp
     assert failed.headers[wire.ORIGINATING_ENDPOINT] == "Web"
 
 
-def test_the_exception_is_told_with_its_cause_its_source_and_its_facts(transport):
+def test_the_exception_is_reported_with_its_cause_its_source_and_its_data(transport):
     _, failed = imported(transport)
-    told = {
+    reported = {
         name.removeprefix(wire.EXCEPTION_PREFIX): value
         for name, value in failed.headers.items()
         if name.startswith(wire.EXCEPTION_PREFIX)
     }
-    assert told.pop("StackTrace").startswith(f"{HERE}.Unpayable: no card\n ---> builtins.KeyError: 'card'\n   at ")
-    assert told == {
+    assert reported.pop("StackTrace").startswith(f"{HERE}.Unpayable: no card\n ---> builtins.KeyError: 'card'\n   at ")
+    assert reported == {
         "ExceptionType": f"{HERE}.Unpayable",
         "InnerExceptionType": "builtins.KeyError",
         "Message": "no card",
@@ -196,7 +196,7 @@ def test_the_failure_of_a_message_is_the_same_each_time_it_fails(transport):
 
 
 @pytest.mark.parametrize("text", ["nul \0", "half a pair \ud83d", "\x1b[31mred\x1e", '\U0001f600 \u2028 \\ " /'])
-def test_whatever_an_exception_says_its_row_can_be_stored_and_read(transport, text):
+def test_the_row_of_any_exception_can_be_stored_and_read(transport, text):
     reason = Failure("Bad" + text, text, f"Bad: {text}\n   at a.b()", text, text, {text: text})
     message, failed = imported(transport, reason)
     expected = text.replace("\0", "").replace("\ud83d", "\ufffd")
@@ -220,11 +220,11 @@ def test_a_retried_message_that_succeeds_is_acknowledged_and_audited(transport):
     confirming = Confirming("Orders", now - timedelta(seconds=1), now, "audit", audit_time_to_live=3600)
     transport.dispatch_columns(confirmations(batch, confirming))
     control = stored(transport, ACKNOWLEDGEMENT_QUEUE)
-    told = json.loads(control.raw_headers)
+    control_headers = json.loads(control.raw_headers)
     assert control.body == b""
-    assert told["ServiceControl.Retry.UniqueMessageId"] == str(failed.unique_id)
-    assert told["ServiceControl.Retry.Successful"] == wire.format_timestamp(now)
-    assert told["NServiceBus.ControlMessage"] == "True"
+    assert control_headers["ServiceControl.Retry.UniqueMessageId"] == str(failed.unique_id)
+    assert control_headers["ServiceControl.Retry.Successful"] == wire.format_timestamp(now)
+    assert control_headers["NServiceBus.ControlMessage"] == "True"
     copy = stored(transport, "audit")
     audited = import_audit(copy.raw_headers)
     assert copy.body == BODY.encode()
@@ -266,35 +266,35 @@ def wrap(text):
         raise Unpayable("two\nlines") from error
 
 
-def test_an_exception_in_a_udf_is_told_with_the_type_and_the_place_in_the_udf(spark):
+def test_an_exception_in_a_udf_is_reported_with_its_type_and_its_place_in_the_udf(spark):
     error = spark_failure(spark, F.udf(explode, "string")("x"))
     assert type(error).__name__ == "PythonException"
-    told = describe(error)
-    assert (told.error_type, told.message) == ("builtins.ValueError", "cannot read abc")
-    assert (told.inner_type, told.source) == (None, "queue_pipeline_tests")
-    lines = told.stack_trace.splitlines()
+    described = describe(error)
+    assert (described.error_type, described.message) == ("builtins.ValueError", "cannot read abc")
+    assert (described.inner_type, described.source) == (None, "queue_pipeline_tests")
+    lines = described.stack_trace.splitlines()
     assert lines[0] == "builtins.ValueError: cannot read abc"
     assert lines[1].startswith(f"   at {HERE}.explode() in {__file__}:line ")
-    assert "   at pyspark.worker." in told.stack_trace
-    assert "/pyspark/sql/connect/" in told.stack_trace.partition("from previous location")[2]
-    assert told.stack_trace.count(f"at {HERE}.explode() in") == 1
-    assert "org.apache.spark" not in told.stack_trace
-    assert "SQLSTATE" not in told.stack_trace
+    assert "   at pyspark.worker." in described.stack_trace
+    assert "/pyspark/sql/connect/" in described.stack_trace.partition("from previous location")[2]
+    assert described.stack_trace.count(f"at {HERE}.explode() in") == 1
+    assert "org.apache.spark" not in described.stack_trace
+    assert "SQLSTATE" not in described.stack_trace
     assert {"builtins.ValueError", "ValueError", "Exception"} <= set(error_types(error))
 
 
-def test_the_cause_of_an_exception_in_a_udf_is_told(spark):
+def test_the_cause_of_an_exception_in_a_udf_is_reported(spark):
     error = spark_failure(spark, F.udf(wrap, "string")("x"))
-    told = describe(error)
-    assert (told.error_type, told.message) == (f"{HERE}.Unpayable", "two\nlines")
-    assert told.inner_type == "builtins.ValueError"
-    lines = told.stack_trace.splitlines()
+    described = describe(error)
+    assert (described.error_type, described.message) == (f"{HERE}.Unpayable", "two\nlines")
+    assert described.inner_type == "builtins.ValueError"
+    lines = described.stack_trace.splitlines()
     assert lines[:3] == [f"{HERE}.Unpayable: two", "lines", " ---> builtins.ValueError: cannot read abc"]
     assert lines[3].startswith(f"   at {HERE}.explode() in {__file__}:line ")
     assert error_types(error)[:2] == (f"{HERE}.Unpayable", "Unpayable")
 
 
-def test_an_exception_in_an_arrow_function_without_words_is_told(spark):
+def test_an_exception_without_a_message_in_an_arrow_function_is_reported(spark):
     def nothing(batches):
         for batch in batches:
             raise ZeroDivisionError
@@ -303,9 +303,9 @@ def test_an_exception_in_an_arrow_function_without_words_is_told(spark):
     frame = spark.createDataFrame([("abc",)], "x string")
     with pytest.raises(Exception) as caught:
         frame.mapInArrow(nothing, "x string").toArrow()
-    told = describe(caught.value)
-    assert (told.error_type, told.message) == ("builtins.ZeroDivisionError", "")
-    assert told.stack_trace.splitlines()[1].startswith(f"   at {HERE}.nothing() in {__file__}:line ")
+    described = describe(caught.value)
+    assert (described.error_type, described.message) == ("builtins.ZeroDivisionError", "")
+    assert described.stack_trace.splitlines()[1].startswith(f"   at {HERE}.nothing() in {__file__}:line ")
 
 
 def test_the_failure_of_a_udf_is_grouped_by_its_own_place(spark, sqlite):
@@ -324,13 +324,13 @@ def test_the_failure_of_a_udf_is_grouped_by_its_own_place(spark, sqlite):
         ("raise_error('oh')", "SparkRuntimeException", "[USER_RAISED_EXCEPTION] oh"),
     ],
 )
-def test_other_errors_of_spark_are_told_by_their_class_and_condition(spark, column, kind, condition):
+def test_other_errors_of_spark_are_described_by_their_class_and_condition(spark, column, kind, condition):
     error = spark_failure(spark, F.expr(column))
-    told = describe(error)
-    assert told.error_type == f"pyspark.errors.exceptions.connect.{kind}"
-    assert told.message.startswith(condition)
-    assert (told.inner_type, told.source) == (None, "pyspark")
-    assert "JVM stacktrace" not in told.stack_trace
-    assert "\tat " not in told.stack_trace
-    assert f"at {HERE}.spark_failure() in {__file__}:line " in told.stack_trace
+    described = describe(error)
+    assert described.error_type == f"pyspark.errors.exceptions.connect.{kind}"
+    assert described.message.startswith(condition)
+    assert (described.inner_type, described.source) == (None, "pyspark")
+    assert "JVM stacktrace" not in described.stack_trace
+    assert "\tat " not in described.stack_trace
+    assert f"at {HERE}.spark_failure() in {__file__}:line " in described.stack_trace
     assert {kind, f"pyspark.errors.{kind}"} <= set(error_types(error))

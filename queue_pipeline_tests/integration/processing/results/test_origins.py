@@ -230,7 +230,7 @@ def test_an_origin_that_was_only_moved_is_accepted(queues, spark, route, transfo
     assert len(numbers(queues, "billing")) == sent
 
 
-def test_the_check_of_an_origin_that_is_only_moved_reads_no_further_column(spark, tmp_path):
+def test_checking_an_unchanged_origin_reads_no_further_column(spark, tmp_path):
     """Else every batch would read all ids of its messages."""
     pq.write_table(SCHEMA.empty_table(), tmp_path / "batch.parquet")
     frame = spark.read.schema(spark_schema(SCHEMA)).parquet(str(tmp_path))

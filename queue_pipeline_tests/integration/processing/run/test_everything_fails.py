@@ -103,7 +103,7 @@ def test_one_bad_message_alone_waits_for_a_success_of_the_new_code(backend, tran
     assert bodies(transport, "error") == [0]
 
 
-def test_an_error_that_names_what_it_did_not_find_is_alike_for_all_messages(transport):
+def test_an_error_that_names_what_it_did_not_find_counts_as_the_same_for_all_messages(transport):
     """A table of prices that was not loaded: the words differ, the type and the place do not."""
     fill(transport, 9)
 
@@ -117,7 +117,7 @@ def test_an_error_that_names_what_it_did_not_find_is_alike_for_all_messages(tran
     assert (kept(transport), bodies(transport, "error")) == ((9, 0), [])
 
 
-def test_messages_that_fail_for_different_reasons_are_to_blame(transport):
+def test_messages_that_fail_for_different_reasons_are_blamed(transport):
     fill(transport, 4)
 
     def work(messages):
@@ -144,7 +144,7 @@ def test_a_transform_that_fails_without_messages_too_is_tried_once(transport, co
     assert (kept(transport), transformer.calls, transport.peek("error")) == ((count, 0), [count], 0)
 
 
-def test_what_breaks_after_a_success_is_found_with_the_message_that_succeeded(transport):
+def test_an_outage_after_a_success_is_found_with_the_message_that_succeeded(transport):
     """A service goes down in the middle of a run: the probe is a message that was processed before."""
     fill(transport, 40)
 

@@ -1,4 +1,4 @@
-"""Nothing hangs for ever: an attempt has an end, whatever a transform raises or waits for."""
+"""Nothing hangs forever: an attempt has an end, whatever a transform raises or waits for."""
 
 import threading
 

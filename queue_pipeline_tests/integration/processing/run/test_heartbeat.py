@@ -27,7 +27,7 @@ def test_a_beat_renews_every_claim_that_is_held(transport, held):
     assert lease[held[1].claim_id] <= 30
 
 
-def test_a_claim_that_was_let_go_is_renewed_no_longer(transport, held):
+def test_a_released_claim_is_no_longer_renewed(transport, held):
     heartbeat = Heartbeat(transport.claims, 600)
     heartbeat.hold(held[0])
     heartbeat.hold(held[1])
@@ -49,7 +49,7 @@ def test_a_claim_that_another_took_is_dropped_and_the_others_are_renewed(transpo
     assert f"claim {held[0].claim_id}" in caplog.text
 
 
-def test_a_database_that_is_away_is_logged_and_the_claim_is_kept(sqlite, caplog):
+def test_an_unavailable_database_is_logged_and_the_claim_is_kept(sqlite, caplog):
     from queue_pipeline.errors import DatabaseUnavailableError
 
     transport = sqlite.transport()
@@ -73,7 +73,7 @@ def _failing(error):
     return connect
 
 
-def test_it_beats_by_itself_while_it_is_open(transport, held):
+def test_a_heartbeat_beats_by_itself_while_it_is_open(transport, held):
     assert leases(transport)[held[0].claim_id] > 2
     with Heartbeat(transport.claims, 1.0) as heartbeat:
         heartbeat.hold(held[0])

@@ -77,7 +77,7 @@ def failing_with(make, body=b"3"):
 
 
 @pytest.mark.parametrize("make", ERRORS.values(), ids=ERRORS)
-def test_a_failure_that_cannot_be_told_is_that_of_its_message_alone(transport, make):
+def test_a_failure_that_cannot_be_described_fails_its_message_alone(transport, make):
     fill(transport, 8)
     transformer = failing_with(make)
     ended, attempts = run(transport, transformer)
@@ -87,10 +87,10 @@ def test_a_failure_that_cannot_be_told_is_that_of_its_message_alone(transport, m
     assert transformer.alone[b"3"] == AT_ONCE.attempts
     assert sum(attempted.failure is not None for attempted in attempts) >= AT_ONCE.attempts
     assert transport.claims.list() == []
-    (told,) = headers(transport, "error")
-    assert told[wire.EXCEPTION_TYPE]
-    assert len(told[wire.EXCEPTION_MESSAGE]) <= LONGEST_MESSAGE
-    assert "\n   at " in told[wire.EXCEPTION_STACK_TRACE]
+    (reported,) = headers(transport, "error")
+    assert reported[wire.EXCEPTION_TYPE]
+    assert len(reported[wire.EXCEPTION_MESSAGE]) <= LONGEST_MESSAGE
+    assert "\n   at " in reported[wire.EXCEPTION_STACK_TRACE]
 
 
 @pytest.mark.parametrize("make", ERRORS.values(), ids=ERRORS)
@@ -106,7 +106,7 @@ def test_each_of_its_attempts_is_counted(transport, make):
 
 @pytest.mark.parametrize("table", [CLAIMS_TABLE, FAILURES_TABLE])
 def test_an_error_that_a_table_refuses_is_counted_with_a_fixed_text(transport, backend, table):
-    """Whatever a database refuses, and why ever: the count does not depend on the words."""
+    """Whatever a database refuses, and for whatever reason: the count does not depend on the text."""
     refuse(transport, backend, table, "unspeakable")
     fill(transport, 4)
     transformer = failing_with(lambda: ValueError("unspeakable"))
@@ -137,7 +137,7 @@ def recover(transport, claim, transformer):
 
 
 def refuse(transport, backend, table, words):
-    """Have a table refuse an error of certain words, as a check or a code page would."""
+    """Have a table refuse an error with certain words, as a check or a code page would."""
     name = transport.book.own(table).qualified
     if backend.name == "postgresql":
         backend.sql(transport, f"ALTER TABLE {name} ADD CHECK (strpos(last_error, '{words}') = 0)")

@@ -135,7 +135,7 @@ def test_a_message_that_kills_every_process_goes_to_the_error_queue(transport):
     assert bodies(transport, "error") == [0]
 
 
-def test_one_death_gives_no_message_up_though_there_are_no_retries(transport):
+def test_one_death_fails_no_message_even_without_retries(transport):
     """A restart of the machine kills any run, also one that has an innocent message alone."""
     fill(transport, 1)
     for owner in ("killed", "killed again"):
@@ -148,7 +148,7 @@ def test_one_death_gives_no_message_up_though_there_are_no_retries(transport):
     assert (bodies(transport, "billing"), bodies(transport, "error")) == ([0], [])
 
 
-def test_a_batch_whose_holder_died_while_it_was_isolated_is_halved(transport):
+def test_an_isolated_batch_whose_holder_died_is_halved(transport):
     fill(transport, 8)
     for owner in ("one", "two"):
         transport.claims.begin(transport.claim("orders", owner, 10))
@@ -194,7 +194,7 @@ def test_the_killer_alone_goes_to_the_error_queue_and_its_copy_says_what_killed(
     assert transport.claims.list() == []
 
 
-def test_a_killer_is_not_delayed_because_it_would_come_back_among_others(transport):
+def test_a_killer_is_not_delayed_because_it_would_return_among_other_messages(transport):
     fill(transport, 1)
     policy = Recoverability(immediate_retries=1, delayed_retries=3)
     spark, pipeline = KilledSpark(b"0"), declare(recoverability=policy)
@@ -203,7 +203,7 @@ def test_a_killer_is_not_delayed_because_it_would_come_back_among_others(transpo
     assert (bodies(transport, "error"), spark.transformer.alone[b"0"]) == ([0], 3)
 
 
-def test_a_spark_that_dies_of_everything_blames_no_message(transport):
+def test_a_spark_that_every_message_kills_blames_no_message(transport):
     """Also on a Spark of its own."""
     fill(transport, 3)
     spark = KilledSpark(b"0", b"1", b"2")
@@ -213,7 +213,7 @@ def test_a_spark_that_dies_of_everything_blames_no_message(transport):
     assert state(transport) == [(1, 0, True)] * 3
 
 
-def test_where_spark_cannot_be_started_anew_the_death_is_counted_and_the_next_run_goes_on(transport):
+def test_where_spark_cannot_be_restarted_the_death_is_counted_and_the_next_run_continues(transport):
     fill(transport, 2)
     spark = KilledSpark(b"1")
     spark.can_restart = False

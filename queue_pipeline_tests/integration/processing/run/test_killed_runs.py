@@ -1,4 +1,4 @@
-"""A run may be killed at any moment: whatever it was at, the end is the same, and nothing is lost or doubled."""
+"""A run may be killed at any moment: whatever it was at, the end is the same, and nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def steps_of(steps, kept=frozenset(REPRESENTATIVES)):
 
 
 @pytest.mark.parametrize("step", steps_of(STEPS))
-def test_a_run_that_is_killed_leaves_nothing_undone_and_nothing_done_twice(shop, children, step):
+def test_a_killed_run_loses_no_message_and_processes_none_twice(shop, children, step):
     """The first time that the step is reached; the second run is there for what only delayed messages reach."""
     kill_and_settle(shop, children, Shop.release, step)
     shop.check()
@@ -56,8 +56,8 @@ UNNOTICED = [
 
 
 @pytest.mark.parametrize("step", steps_of(UNNOTICED, {"batch: transforming", "results: outbox cleared"}))
-def test_a_run_whose_death_nobody_noticed(shop, children, step):
-    """Its lease ends by itself, and whoever takes the batch over counts the failure."""
+def test_messages_of_a_run_whose_death_was_not_noticed_are_processed_once(shop, children, step):
+    """Its lease expires by itself, and the run that takes the batch over counts the failure."""
     kill_and_settle(shop, children, Shop.let_the_lease_be_over, step)
     shop.check()
 
@@ -74,7 +74,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("step", steps_of(list(LATER), {"results: sent", "split: committed"}))
-def test_a_run_that_is_killed_later_on(shop, children, step):
+def test_messages_of_a_run_that_is_killed_later_are_processed_once(shop, children, step):
     """Not at the first batch but while one is being halved, or after half of the poison went to the error queue."""
     kill_and_settle(shop, children, Shop.release, step, LATER[step])
     shop.check()
@@ -98,7 +98,7 @@ def test_one_of_two_runs_on_a_queue_is_killed(shop, children, step):
     shop.check()
 
 
-def test_a_run_that_nobody_kills_comes_to_the_same_end(shop, children):
+def test_a_run_that_is_not_killed_has_the_same_results(shop, children):
     shop.send(20)
     assert children.run(shop.run("run 1")) == [0]
     shop.let_the_delay_be_over()

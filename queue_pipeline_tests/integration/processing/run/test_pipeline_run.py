@@ -73,7 +73,7 @@ def test_a_lingering_run_takes_a_message_that_comes_late(transport):
     assert len(worker.done) == 2
 
 
-def test_no_further_batch_is_taken_once_the_time_of_a_run_is_over(transport):
+def test_no_further_batch_is_taken_once_the_time_of_a_run_is_up(transport):
     fill(transport, 6)
     worker = Worker(transport)
     worker.before = lambda claim: threading.Event().wait(0.3)
@@ -84,7 +84,7 @@ def test_no_further_batch_is_taken_once_the_time_of_a_run_is_over(transport):
     assert transport.claims.list() == []
 
 
-def test_a_pause_ends_the_taking_and_what_is_in_work_is_finished(transport):
+def test_a_paused_run_takes_no_further_batch_and_finishes_those_in_work(transport):
     """TT-20: stopping waits for what is being processed."""
     fill(transport, 6)
     worker = Worker(transport)
@@ -102,8 +102,8 @@ def test_a_pause_ends_the_taking_and_what_is_in_work_is_finished(transport):
     assert transport.peek("orders") == 4
 
 
-def test_a_run_goes_on_while_nobody_can_tell_whether_it_is_paused(transport, monkeypatch, caplog):
-    """The database may be away for a look, and back when the batch is completed."""
+def test_a_run_continues_while_its_pause_cannot_be_looked_up(transport, monkeypatch, caplog):
+    """The database may be unavailable for one look, and back when the batch is completed."""
     fill(transport, 6)
 
     def away():
@@ -145,7 +145,7 @@ class Terminated(BaseException):
     """What Dagster raises in a run that is terminated: no Exception."""
 
 
-def test_a_run_that_is_terminated_lets_go_of_everything_at_once(transport):
+def test_a_run_that_is_terminated_releases_everything_at_once(transport):
     """TT-22, TT-24: what is in work is stopped and waits for the next run; no message counts as failed."""
     fill(transport, 10)
     worker, stop, interrupted = Worker(transport), threading.Event(), []
@@ -204,7 +204,7 @@ def test_due_messages_are_moved_by_the_run_itself(transport):
 
 
 def test_messages_that_become_due_while_a_batch_is_in_work_are_moved_in_time(transport):
-    """The run looks after due messages at least twice a second, however seldom it peeks."""
+    """The run looks for due messages at least twice per second, however seldom it peeks."""
     fill(transport, 1)
     transport.send("orders", new_message("7", delay=timedelta(seconds=0.6)))
     worker = Worker(transport)
@@ -227,4 +227,4 @@ def test_messages_are_taken_in_their_order(transport):
     assert [int(shown.body) for shown in transport.show("billing", 100)] == list(range(8))
 
 
-# --- places: what is shared with other runs and machines ---------------------------------------------------
+# --- slots: what is shared with other runs and machines ----------------------------------------------------

@@ -16,7 +16,7 @@ from queue_pipeline_tests.support.processing.plain_transformer import PlainTrans
 from queue_pipeline_tests.support.processing.recovering import AT_ONCE, bodies, declare, fill, headers, make_due, run
 
 
-def test_one_poison_message_takes_nobody_with_it(transport):
+def test_one_poison_message_fails_no_other(transport):
     """TT-03: the error queue gets the original exception, headers and body; the others are processed once."""
     fill(transport, 10)
     poison = transport.show("orders", 10)[3]
@@ -63,7 +63,7 @@ def test_ten_thousand_messages_with_poison_among_them(transport, poison):
     assert transport.claims.list() == []
 
 
-def test_delayed_retries_come_back_later_and_count_anew(backend, transport):
+def test_delayed_retries_come_back_later_and_restart_the_count(backend, transport):
     """TT-05: after a delayed retry the message is at attempt 1 again; the copies carry what NServiceBus writes."""
     fill(transport, 4)
     pipeline = declare(recoverability=Recoverability(immediate_retries=1, delayed_retries=2))
@@ -112,7 +112,7 @@ def test_a_message_whose_retrying_is_a_day_old_is_not_tried_later_again(transpor
     assert transport.status("orders")[0].delayed == 0
 
 
-def test_an_unrecoverable_error_is_tried_once_and_takes_nobody_with_it(transport):
+def test_an_unrecoverable_error_is_tried_once_and_fails_no_other_message(transport):
     fill(transport, 8)
     transformer = PlainTransformer(poisoned_by(b"5"))
     policy = Recoverability(unrecoverable=[Poisoned])
@@ -122,7 +122,7 @@ def test_an_unrecoverable_error_is_tried_once_and_takes_nobody_with_it(transport
     assert len(bodies(transport, "billing")) == 7
 
 
-def test_messages_that_the_transform_refuses_fail_nobody_else(transport):
+def test_messages_that_the_transform_refuses_fail_no_other(transport):
     fill(transport, 8)
     transformer = PlainTransformer()
     transformer.refuse = {b"2": "no", b"6": "never"}
@@ -132,7 +132,7 @@ def test_messages_that_the_transform_refuses_fail_nobody_else(transport):
     assert [report.sent for one in attempts for report in one.reports] == [6]
 
 
-def test_a_transform_that_cannot_stand_an_empty_batch_is_searched_for_poison_all_the_same(transport):
+def test_poison_is_found_even_if_the_transform_fails_on_an_empty_batch(transport):
     fill(transport, 8)
 
     def touchy(messages):
@@ -146,7 +146,7 @@ def test_a_transform_that_cannot_stand_an_empty_batch_is_searched_for_poison_all
     assert len(bodies(transport, "billing")) == 7
 
 
-def test_a_transform_that_fails_at_random_loses_and_doubles_nothing(transport):
+def test_a_transform_that_fails_at_random_loses_and_duplicates_no_message(transport):
     """Thirty of a hundred calls fail, over 20,000 messages."""
     count, chance = 20_000, random.Random(4)
     fill(transport, count)
@@ -168,7 +168,7 @@ def test_a_transform_that_fails_at_random_loses_and_doubles_nothing(transport):
     assert set(ids.values()) == {1}
 
 
-def test_a_queue_that_only_one_message_asked_for_is_that_messages_fault(transport):
+def test_a_missing_queue_that_only_one_message_names_fails_that_message(transport):
     """AS-09: a hostile address is a name that does not exist."""
     fill(transport, 1)
     run(transport, PlainTransformer(queue="'; DROP TABLE orders;--"))
@@ -185,7 +185,7 @@ def test_two_messages_with_one_id_both_reach_the_error_queue(transport):
     assert bodies(transport, "error") == [1, 1]
 
 
-def test_unreliable_messages_do_not_all_follow_when_spark_is_away(transport):
+def test_unreliable_messages_are_not_all_taken_when_spark_is_unavailable(transport):
     """What was taken goes to the error queue, the rest is not taken."""
     fill(transport, 6)
 

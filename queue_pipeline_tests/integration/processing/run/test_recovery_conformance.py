@@ -51,7 +51,7 @@ class Remembering(PlainTransformer):
 
 
 def test_the_headers_of_every_attempt_and_of_the_error_are_those_that_were_stored(transport, mode):
-    """TT-11, TT-12, TT-13: whatever the transform or the recovery did to headers, nobody after them sees it."""
+    """TT-11, TT-12, TT-13: what the transform or the recovery did to headers is not seen afterwards."""
     transport.send("orders", new_message("1", headers={"own": "as it was"}))
     (stored,) = transport.show("orders")
     transformer = Remembering(poisoned_by(b"1"))
@@ -72,7 +72,7 @@ class Telling(ValueError):
 
 
 def test_what_the_transform_knew_reaches_the_error_queue(transport, mode):
-    """TT-14: what was put beside the exception is told with it."""
+    """TT-14: data that was attached to the exception is reported with it."""
     transport.send("orders", new_message("1"))
 
     def work(bodies):
@@ -118,8 +118,8 @@ def test_a_failure_of_the_completion_counts_as_an_attempt(transport, mode, faili
         assert transport.peek("billing") == (0 if failing == 2 else 1)
 
 
-def test_a_run_that_is_stopped_finishes_the_recovery_that_it_is_at(transport, mode, monkeypatch):
-    """TT-21: stopping waits for what is being seen to."""
+def test_a_run_that_is_stopped_finishes_its_current_recovery(transport, mode, monkeypatch):
+    """TT-21: stopping waits for a failure that is being handled."""
     transport.send("orders", [new_message("1"), new_message("2")])
     pipeline = declare(mode, batch_messages=1, recoverability=Recoverability(immediate_retries=0, delayed_retries=0))
     recovery = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"1")))
@@ -142,8 +142,8 @@ class Terminated(BaseException):
     """What Dagster raises in a run that is terminated: no Exception."""
 
 
-def test_a_run_that_is_terminated_leaves_the_recovery_that_it_is_at_without_effect(transport, mode, monkeypatch):
-    """TT-23: what was being seen to is ended by the next run, where the failure is known, and not by this one."""
+def test_the_current_recovery_of_a_terminated_run_has_no_effect(transport, mode, monkeypatch):
+    """TT-23: a failure that was being handled is handled by the next run, which knows it, and not by this one."""
     transport.send("orders", [new_message("1"), new_message("2")])
     pipeline = declare(mode, batch_messages=1, recoverability=Recoverability(immediate_retries=0, delayed_retries=0))
     recovery = Recovery(pipeline, transport, PlainTransformer(poisoned_by(b"1")))

@@ -59,7 +59,7 @@ def test_restarts_do_not_multiply_the_attempts(transport):
     assert bodies(transport, "error") == [0]
 
 
-def test_what_no_message_is_at_fault_of_ends_the_run_and_counts_nothing(transport):
+def test_an_error_that_no_message_causes_ends_the_run_and_counts_nothing(transport):
     fill(transport, 4)
 
     def away(messages):
@@ -71,7 +71,7 @@ def test_what_no_message_is_at_fault_of_ends_the_run_and_counts_nothing(transpor
     assert (claim.owner, claim.failures, claim.messages) == (None, 0, 4)
 
 
-def test_an_output_queue_that_is_missing_is_no_fault_of_the_messages(transport):
+def test_a_missing_output_queue_is_not_the_fault_of_the_messages(transport):
     fill(transport, 4)
     pipeline = declare(output_queues=["nowhere"])
     ended, _ = run(transport, PlainTransformer(queue="nowhere"), pipeline)

@@ -94,7 +94,7 @@ def test_every_message_is_in_one_place_on_a_server_too(server_world, story):
 
 
 @pytest.mark.parametrize("end", ["failed", "lease over"])
-def test_one_of_each_kind_ends_where_it_belongs(world, end):
+def test_a_message_of_each_kind_ends_where_it_belongs(world, end):
     """A message that kills every run is found too, and takes no other message with it."""
     world.begin()
     world.send([*KINDS, "good"])

@@ -53,7 +53,7 @@ def test_two_machines_on_one_queue_never_have_more_batches_in_work_than_are_allo
     assert transport.slots.list() == []
 
 
-def test_a_run_that_finds_no_place_ends_at_once_and_leaves_everything_to_others(transport):
+def test_a_run_that_gets_no_slot_ends_at_once_and_leaves_everything_to_others(transport):
     fill(transport, 6)
     given = transport.claim("orders", "run 1", 2)
     occupy(transport, "run elsewhere", 2)
@@ -67,7 +67,7 @@ def test_a_run_that_finds_no_place_ends_at_once_and_leaves_everything_to_others(
     assert held(transport) == {"run elsewhere": 2}
 
 
-def test_a_run_with_more_batches_than_places_works_on_them_one_after_the_other(transport):
+def test_a_run_with_more_batches_than_slots_works_on_them_one_after_the_other(transport):
     fill(transport, 6)
     given = [transport.claim("orders", "run 1", 2) for _ in range(2)]
     occupy(transport, "run elsewhere", 1)
@@ -79,7 +79,7 @@ def test_a_run_with_more_batches_than_places_works_on_them_one_after_the_other(t
     assert held(transport) == {"run elsewhere": 1}
 
 
-def test_a_run_grows_when_a_place_becomes_free(transport):
+def test_a_run_takes_another_slot_when_one_becomes_free(transport):
     fill(transport, 8)
     occupy(transport, "run elsewhere", 1)
     worker, together = Worker(transport), threading.Barrier(2)
@@ -94,7 +94,7 @@ def test_a_run_grows_when_a_place_becomes_free(transport):
     assert numbers(transport) == list(range(8))
 
 
-def test_a_run_that_takes_no_more_holds_only_the_places_that_it_works_in(transport, started):
+def test_a_run_that_takes_no_further_batch_holds_only_the_slots_that_it_uses(transport, started):
     fill(transport, 6)
     worker, go_on, first = Worker(transport), threading.Event(), []
     together = threading.Barrier(3)
@@ -115,7 +115,7 @@ def test_a_run_that_takes_no_more_holds_only_the_places_that_it_works_in(transpo
     assert held(transport) == {}
 
 
-def test_the_places_of_a_killed_run_are_free_when_its_lease_is_over(transport, backend):
+def test_the_slots_of_a_killed_run_are_free_when_its_lease_has_expired(transport, backend):
     fill(transport, 4)
     occupy(transport, "run killed", 2)
     transport.claim("orders", "run killed", 2)

@@ -1,4 +1,4 @@
-"""Runs that meet a locked table or a silent network: no message fails of it, none is lost and none is doubled."""
+"""Runs that meet a locked table or a silent network: no message fails of it, none is lost or duplicated."""
 
 import contextlib
 from urllib.parse import quote
@@ -40,7 +40,7 @@ def test_a_run_whose_results_meet_a_locked_queue_ends_and_the_next_one_goes_on(p
 
 
 @pytest.mark.parametrize("delivered", [True, False])
-def test_a_run_whose_network_falls_silent_as_it_commits_sends_every_result_once(postgresql, postgres, delivered):
+def test_a_run_whose_network_stops_answering_as_it_commits_sends_every_result_once(postgresql, postgres, delivered):
     limits = "keepalives_idle=1&keepalives_interval=1&keepalives_count=1&tcp_user_timeout=2000"
     server = "-c tcp_keepalives_idle=1 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=1 -c tcp_user_timeout=1500"
     pipeline = declare(output_queues=["billing"])

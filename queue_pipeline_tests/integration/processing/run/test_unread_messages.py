@@ -60,7 +60,7 @@ def test_each_attempt_to_read_it_is_counted(transport, backend):
 
 
 @pytest.mark.usefixtures("small_limit")
-def test_a_message_of_nginn_stays_where_it_is_as_a_failed_one(backend):
+def test_a_failed_message_of_nginn_stays_in_its_queue(backend):
     transport = backend.transport(nginn=nginn_settings())
     transport.install(ORDERS, plain_queues=["results", "error"])
     bus = Bus(backend, transport)

@@ -38,7 +38,7 @@ def test_an_error_queue_is_asked_in_sql_and_keeps_its_messages(transport, spark)
     assert transport.peek("error") == 4
 
 
-def test_queues_of_nginn_are_read_and_their_failed_messages_apart(transport, backend):
+def test_queues_of_nginn_are_read_and_their_failed_messages_separately(transport, backend):
     table = transport.resolve(ORDERS).qualified
     backend.sql(transport, f"UPDATE {table} SET subqueue = 'F', error_info = 'Shop.LateError: late' WHERE id = 2")
     assert len(read(transport, ORDERS, columns=["row_version"])[0]) == 3

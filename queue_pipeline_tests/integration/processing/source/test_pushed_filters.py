@@ -192,7 +192,7 @@ def test_bodies_that_the_schema_does_not_have_stay_in_the_database(transport, qu
         assert (one.message_type, one.problem, one.expires) == (same.message_type, same.problem, same.expires)
 
 
-def test_a_driver_takes_filters_over_where_only_executors_know_the_database(transport, monkeypatch):
+def test_a_driver_accepts_filters_where_only_executors_know_the_database(transport, monkeypatch):
     monkeypatch.delenv("QUEUE_PIPELINE_DATABASE", raising=False)
     monkeypatch.setenv("QUEUE_PIPELINE_EXECUTOR_DATABASE", "environment")
     settings = executor_settings(transport)

@@ -215,7 +215,7 @@ def test_the_password_is_in_no_plan(postgresql, spark, capsys):
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_a_sentence(transport, spark, write, problem):
+def test_invalid_options_are_refused_in_one_sentence(transport, spark, write, problem):
     fill(transport, 1)
     claim = transport.claim("orders", "me", 1)
     with pytest.raises(ConfigurationError, match=problem), own_errors():
@@ -235,7 +235,7 @@ def test_executors_may_have_a_database_account_of_their_own(sqlite, monkeypatch)
     assert executor_settings(transport).open().database.url == transport.database.url
 
 
-def test_connections_of_the_programs_own_cannot_travel(sqlite):
+def test_connections_that_the_program_supplied_cannot_be_sent_to_executors(sqlite):
     supplied = QueueTransport(create_engine(sqlite.url))
     with pytest.raises(ConfigurationError, match="route='local'"):
         executor_settings(supplied)

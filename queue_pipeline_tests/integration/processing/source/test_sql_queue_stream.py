@@ -97,7 +97,7 @@ def test_a_batch_that_fails_is_read_again_by_the_next_start(backend, transport, 
     assert is_idle(backend, transport)
 
 
-def test_a_batch_that_somebody_else_took_meanwhile_is_theirs(backend, transport, spark, tmp_path):
+def test_a_batch_that_another_owner_took_meanwhile_is_left_to_it(backend, transport, spark, tmp_path):
     taken = transport.claims.adopt(fail_at_a_batch(transport, spark, tmp_path / "checkpoint"), "somebody else")
     finish(write(doubled(source.messages_of(stream(spark))), tmp_path / "checkpoint"))
     assert bodies(transport) == []

@@ -114,7 +114,7 @@ def test_clearing_the_cache_in_one_attempt_leaves_that_of_another(spark):
     assert not is_cached(spark, 6)
 
 
-def test_sessions_of_a_person_cache_as_ever(spark):
+def test_sessions_of_users_still_cache(spark):
     frame = lookup(spark, 8).cache()
     try:
         assert is_cached(spark, 8)
@@ -142,7 +142,7 @@ def classic_caches():
 
 
 @pytest.mark.slow
-def test_a_classic_spark_forgets_them_as_well():
+def test_a_classic_spark_also_drops_the_caches_of_an_attempt():
     # A process with a Connect session passes its mode on to those that it starts.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     ended = subprocess.run(

@@ -329,7 +329,7 @@ def classic_run(url):
 
 
 @pytest.mark.slow
-def test_classic_sessions_are_apart_as_well(sqlite):
+def test_classic_sessions_are_separate_too(sqlite):
     transport = sqlite.transport(endpoint="orders")
     transport.install("orders", plain_queues=["billing", "error"])
     fill(transport, 100)

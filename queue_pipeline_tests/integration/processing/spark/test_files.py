@@ -8,7 +8,7 @@ from queue_pipeline.processing.spark.folder import LOCAL, spark_folder
 from queue_pipeline.processing.spark.settings import spark_config
 
 
-def test_java_makes_its_temporary_files_there_too(spark):
+def test_java_makes_its_temporary_files_in_the_folder_of_spark(spark):
     made = spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.io.tmpdir')").first()
     assert made[0] == str(spark_folder(spark_config()) / LOCAL)
 

@@ -120,7 +120,7 @@ def test_a_file_and_a_frame_that_was_sent_have_columns_of_the_same_types(hand_ov
         ]
 
 
-def test_a_large_batch_in_several_chunks_or_in_a_slice_is_whole(hand_over, folders, written):
+def test_a_large_batch_in_several_chunks_or_in_a_slice_is_complete(hand_over, folders, written):
     rows = pa.concat_tables([LARGE.slice(5, 900), LARGE.slice(1_000)])
     with hand_over(rows) as frame:
         assert content(frame) == rows.to_pylist()
@@ -167,7 +167,7 @@ def test_a_small_batch_is_sent_and_comes_as_it_was(spark, session, hand_over, fo
     assert views(spark) == [], "the view is of the attempt's session alone, and ends with it"
 
 
-def test_batches_of_one_session_that_were_sent_are_kept_apart(hand_over):
+def test_batches_that_were_sent_in_one_session_are_kept_separate(hand_over):
     with hand_over(SMALL) as one, hand_over(SMALL.slice(5)) as other:
         assert (one.count(), other.count()) == (20, 15)
 
@@ -225,13 +225,13 @@ def test_a_batch_is_sent_where_there_is_no_folder_for_files(hand_over, tmp_path,
         assert (frame.count(), files(frame)) == (LARGE.num_rows, [])
 
 
-def test_an_error_of_the_block_about_files_is_the_blocks_own(hand_over, folders):
+def test_a_file_error_raised_in_the_block_is_passed_on_unchanged(hand_over, folders):
     with pytest.raises(OSError, match="of the transform"), hand_over(LARGE):
         raise OSError("of the transform")
     assert list(folders.iterdir()) == []
 
 
-def test_once_a_file_was_read_no_other_is_tried_first(session, hand_over, folders, monkeypatch):
+def test_after_a_first_file_was_read_later_files_are_not_tried(session, hand_over, folders, monkeypatch):
     with hand_over(LARGE):
         pass
     asked = []
@@ -250,7 +250,7 @@ def test_no_file_is_written_for_a_spark_of_another_machine(hand_over, folders, w
     assert written == []
 
 
-def test_what_one_handover_has_found_out_is_not_held_against_another_spark(session, folders, written, monkeypatch):
+def test_a_result_of_one_handover_does_not_apply_to_another_spark(session, folders, written, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(handover, "_LOOPBACK", ())
         with Handover().frame(session, LARGE) as frame:

@@ -64,7 +64,7 @@ def what_killed(queues):
     return stored[wire.EXCEPTION_MESSAGE]
 
 
-def test_a_killer_that_is_tried_alone_kills_only_the_spark_of_its_own(queues, spark):
+def test_a_killer_that_is_tried_alone_kills_only_its_own_spark(queues, spark):
     isolate(queues)
     assert run(queues, spark, killing_transforms.kill_server).failure is None
     assert "it was killed (signal 9, SIGKILL)" in what_killed(queues)
@@ -138,7 +138,7 @@ def runs(postgresql, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_of_two_pipelines_on_one_warm_spark_only_the_killer_is_lost(postgresql, runs):
+def test_with_two_pipelines_on_one_warm_spark_only_the_killer_message_fails(postgresql, runs):
     """Two slots, and a batch of another pipeline beside them: nothing but the killer is counted."""
     transport = postgresql.transport(endpoint="orders")
     transport.install("orders", "refunds", plain_queues=["billing", "error"])

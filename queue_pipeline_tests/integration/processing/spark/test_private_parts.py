@@ -38,7 +38,7 @@ def test_rows_are_collected_with_a_struct_that_is_null(session):
     assert collected(frame).to_pylist() == [{"n": 1, "s": None}]
 
 
-def test_the_plan_tells_whether_rows_stay_in_their_partition(session):
+def test_the_plan_shows_whether_rows_stay_in_their_partition(session):
     rows = session.range(0, 4, 1, 2)
     assert is_narrow(physical_plan(rows.select(F.col("id") + 1)))
     assert not is_narrow(physical_plan(rows.groupBy("id").count()))
@@ -61,12 +61,12 @@ def test_a_client_tries_again_while_the_condition_holds(session, goes_on):
     assert policy.can_retry(Unavailable()) is goes_on
 
 
-def test_an_arrow_schema_is_the_same_after_a_way_through_spark(session):
+def test_an_arrow_schema_is_the_same_after_a_round_trip_through_spark(session):
     schema = pa.schema([pa.field("at", pa.timestamp("us", "UTC")), pa.field("local", pa.timestamp("us"))])
     assert calls.arrow_schema(spark_schema(schema)) == schema
 
 
-def test_without_the_private_way_rows_are_collected_as_anyone_would(session, monkeypatch):
+def test_without_the_private_api_rows_are_collected_through_the_public_one(session, monkeypatch):
     monkeypatch.setattr(calls, "CONNECT_ARROW", PrivatePart("_nothing", "speed"))
     assert collected(session.range(3)).to_pylist() == [{"id": 0}, {"id": 1}, {"id": 2}]
     assert missing_parts() == {"_nothing": "speed"}

@@ -60,7 +60,7 @@ def test_a_transform_that_stops_spark_is_processed_and_stops_nothing(postgresql,
 
 
 @pytest.mark.slow
-def test_a_classic_driver_stays_as_well(tmp_path):
+def test_a_classic_driver_also_keeps_running(tmp_path):
     """There `stop()` of any session ends the driver that all attempts of the run share."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     outcome = subprocess.run(

@@ -56,7 +56,7 @@ def test_a_plan_shows_neither_where_the_database_is_nor_its_password(postgresql,
     assert not any(password in text for text in (plan, repr(settings), str(frame)))
 
 
-def test_a_worker_that_is_used_again_loads_the_code_of_the_project_anew_once_it_changed(spark, tmp_path):
+def test_a_reused_worker_reloads_the_code_of_the_project_once_it_changed(spark, tmp_path):
     folder, module = str(tmp_path), f"prices_{os.getpid()}"
     file = tmp_path / f"{module}.py"
 

@@ -208,7 +208,7 @@ def test_a_split_claim_goes_on_as_two(transport, backend, claims, orders):
 
 
 @pytest.mark.parametrize("keep", [0, 5, -1])
-def test_a_split_must_leave_something_on_both_sides(transport, claims, orders, keep):
+def test_a_split_must_leave_messages_on_both_sides(transport, claims, orders, keep):
     send(transport, 5)
     claim = claims.claim(orders, "me", 5)
     with pytest.raises(ConfigurationError, match="at least one"):
@@ -228,7 +228,7 @@ def test_expired_messages_are_dropped_on_the_way_into_a_claim(transport, claims,
     assert transport.peek("orders") == 0
 
 
-def test_messages_given_back_are_received_by_those_who_know_nothing_of_claims(transport, backend, claims, orders):
+def test_messages_given_back_are_received_by_programs_that_know_nothing_of_claims(transport, backend, claims, orders):
     send(transport, 4)
     claim = claims.claim(orders, "me", 2)
     assert claims.give_back(claim) == 2
@@ -366,7 +366,7 @@ def test_a_claim_whose_commits_never_arrive_is_not_reported_as_lost(transport, c
         ({"max_messages": 1, "owner": ""}, "name"),
     ],
 )
-def test_a_claim_that_makes_no_sense_is_refused(transport, claims, orders, arguments, complaint):
+def test_a_claim_with_invalid_arguments_is_refused(transport, claims, orders, arguments, complaint):
     with pytest.raises(ConfigurationError, match=complaint) as raised:
         claims.claim(orders, **{"owner": "me", **arguments})
     assert "orders" in str(raised.value)
@@ -381,7 +381,7 @@ def test_receivers_pass_over_what_others_are_taking(transport, claims, orders, n
         assert claims.claim(orders, "me", 10) is None
 
 
-def test_a_release_of_what_was_listed_takes_nothing_from_who_took_over_since(transport, claims, orders):
+def test_a_release_of_listed_claims_takes_nothing_from_a_newer_owner(transport, claims, orders):
     send(transport, 2)
     claims.claim(orders, "dead", 2)
     (listed,) = claims.list()

@@ -1,4 +1,4 @@
-"""Claims that change hands: adopted one by one, released by owner, and counted while nobody holds them."""
+"""Claims that change hands: adopted one by one, released by owner, and counted while they have no holder."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -28,14 +28,14 @@ def send(transport, count, queue="orders"):
 
 
 def adopt_when_over(claims, claim, owner):
-    """Adopt a claim of which the caller knows the id but not the holder, as soon as its lease is over."""
+    """Adopt a claim of which the caller knows the id but not the holder, as soon as its lease has expired."""
     return eventually(lambda: claims.adopt(replace(claim, owner="somebody", generation=99), owner))
 
 
 # --- adopt -------------------------------------------------------------------------------------------------
 
 
-def test_a_dead_holders_claim_is_adopted_before_its_lease_is_over(transport, claims, orders):
+def test_a_dead_holders_claim_is_adopted_before_its_lease_expires(transport, claims, orders):
     send(transport, 5)
     claim = claims.claim(orders, "run 1", 3)
     claims.begin(claim)
@@ -47,7 +47,7 @@ def test_a_dead_holders_claim_is_adopted_before_its_lease_is_over(transport, cla
     assert [message.body for message in claims.messages(adopted)[0]] == [b"0", b"1", b"2"]
 
 
-def test_a_released_claim_is_adopted_whoever_held_it(transport, claims, orders):
+def test_a_released_claim_is_adopted_from_any_holder(transport, claims, orders):
     send(transport, 1)
     claim = claims.claim(orders, "run 1", 3)
     claims.release(claim)
@@ -56,14 +56,14 @@ def test_a_released_claim_is_adopted_whoever_held_it(transport, claims, orders):
     assert claims.complete(Completion(adopted, read=None)) == 0
 
 
-def test_a_claim_whose_lease_is_over_is_adopted_whoever_held_it(transport, claims, orders):
+def test_a_claim_with_an_expired_lease_is_adopted_from_any_holder(transport, claims, orders):
     send(transport, 1)
     claim = claims.claim(orders, "run 1", 3, lease_seconds=0.001)
     adopted = adopt_when_over(claims, claim, "run 2")
     assert (adopted.claim_id, adopted.owner, adopted.generation) == (claim.claim_id, "run 2", 2)
 
 
-def test_an_adopted_claim_is_told_as_it_is_now(transport, claims, orders):
+def test_an_adopted_claim_is_returned_in_its_current_state(transport, claims, orders):
     """Its size is the row's, not that of the value which the caller kept."""
     send(transport, 5)
     claim = claims.claim(orders, "run 1", 5)
@@ -73,7 +73,7 @@ def test_an_adopted_claim_is_told_as_it_is_now(transport, claims, orders):
     assert claims.adopt(second, "run 2").first_row_version == second.first_row_version > first.first_row_version
 
 
-def test_what_somebody_else_holds_or_has_completed_is_not_adopted(transport, claims, orders):
+def test_what_another_owner_holds_or_has_completed_is_not_adopted(transport, claims, orders):
     send(transport, 1)
     claim = claims.claim(orders, "run 1", 3)
     heir = claims.adopt(claim, "run 2")
@@ -101,7 +101,7 @@ def test_a_zombie_loses_what_was_adopted_even_under_its_own_name(transport, clai
     assert claims.complete(Completion(heir, [Operation("orders", new_message("once"))], read=None)) == 1
 
 
-def test_of_many_adopters_one_wins(transport, claims, orders):
+def test_only_one_of_many_adopters_wins(transport, claims, orders):
     send(transport, 20)
     for _ in range(5):
         claim = claims.claim(orders, "dead", 4)
@@ -138,7 +138,7 @@ def test_adoption_and_completion_do_not_both_succeed(transport, claims, orders):
 @pytest.mark.parametrize(
     ("owner", "lease", "complaint"), [("", 60, "name"), ("x" * 201, 60, "name"), ("me", 0, "more than 0")]
 )
-def test_an_adoption_that_makes_no_sense_is_refused(transport, claims, orders, owner, lease, complaint):
+def test_an_adoption_with_invalid_arguments_is_refused(transport, claims, orders, owner, lease, complaint):
     send(transport, 1)
     claim = claims.claim(orders, "me", 1)
     with pytest.raises(ConfigurationError, match=complaint) as raised:
@@ -193,7 +193,7 @@ def test_an_owner_is_released_while_another_completes(transport, claims, orders,
 # --- waiting -----------------------------------------------------------------------------------------------
 
 
-def test_messages_of_claims_that_nobody_holds_are_counted_by_queue(transport, claims, orders):
+def test_messages_of_claims_without_a_holder_are_counted_by_queue(transport, claims, orders):
     transport.install("billing")
     billing = transport.resolve("billing")
     assert claims.waiting() == {}
@@ -216,7 +216,7 @@ def test_claims_that_were_never_installed_are_an_error_with_the_next_step(backen
         backend.transport().claims.waiting()
 
 
-def test_a_look_at_what_waits_does_not_wait_for_a_completion(transport, claims, orders):
+def test_counting_waiting_messages_does_not_wait_for_a_completion(transport, claims, orders):
     """The peek loop calls it every second, on every database, while claims are completed."""
     send(transport, 2)
     claims.release(claims.claim(orders, "a", 1))

@@ -1,4 +1,4 @@
-"""The outbox: what counts is what was reported, row for row, and only for whoever still holds the claim."""
+"""The outbox: what counts is what was reported, row for row, and only for the owner that still holds the claim."""
 
 import threading
 
@@ -56,7 +56,7 @@ def test_what_tasks_staged_arrives_with_the_completion_in_their_order(backend, t
     assert (staged(backend, transport), transport.claims.list(), transport.peek("orders")) == (0, [], 0)
 
 
-def test_an_attempt_that_nobody_reported_leaves_nothing(backend, transport, claim):
+def test_an_attempt_that_was_never_reported_leaves_nothing(backend, transport, claim):
     transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     again = transport.outbox.stage(claim, "job.0.7", [results(0, 5)])
     transport.claims.complete(Completion(claim, staged=again, read=None))
@@ -90,7 +90,7 @@ def test_a_task_that_outlived_its_claim_stages_nothing(backend, transport, claim
     assert staged(backend, transport) == 0
 
 
-def test_what_a_zombie_staged_is_not_sent_by_whoever_took_over(backend, transport, claim):
+def test_what_a_zombie_staged_is_not_sent_by_its_successor(backend, transport, claim):
     transport.outbox.stage(claim, "job.0.1", [results(0, 5)])
     taken = transport.claims.adopt(claim, "somebody else")
     groups = transport.outbox.stage(taken, "job.0.2", [results(0, 5)])

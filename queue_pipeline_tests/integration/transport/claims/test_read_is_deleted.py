@@ -62,7 +62,7 @@ def test_a_claim_with_another_number_of_messages_than_its_own_cannot_be_read(bac
     assert len(row_versions(backend, transport, claim)) == (4 if tamper is add_row else 2)
 
 
-def test_reading_a_claim_that_another_has_completed_tells_that_it_was_lost(transport):
+def test_reading_a_claim_that_another_has_completed_reports_that_it_was_lost(transport):
     send(transport, 3)
     claim = transport.claim("orders", "me", 3)
     transport.claims.release(claim)
@@ -73,7 +73,7 @@ def test_reading_a_claim_that_another_has_completed_tells_that_it_was_lost(trans
             read(claim)
 
 
-def test_a_part_that_lost_messages_after_it_was_cut_is_not_read(backend, transport):
+def test_a_part_that_lost_messages_since_it_was_planned_is_not_read(backend, transport):
     send(transport, 3)
     claim = transport.claim("orders", "me", 3)
     (part,) = transport.claim_reader.parts(claim)
@@ -117,7 +117,7 @@ def test_messages_with_negative_row_versions_are_claimed_read_split_and_complete
     assert bodies(transport, "error") == [2]
 
 
-def test_a_claim_on_both_sides_of_zero_is_one_claim(backend, transport):
+def test_a_claim_with_negative_and_positive_row_versions_is_one_claim(backend, transport):
     send(transport, 5)
     shift_row_versions(backend, transport, "orders", -3)
     claim = transport.claim("orders", "me", 5)

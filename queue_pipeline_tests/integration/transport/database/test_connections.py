@@ -48,7 +48,7 @@ def test_a_connection_that_is_in_use_when_its_transport_closes_is_closed_when_it
     assert raw.closed
 
 
-def test_all_that_died_are_replaced_at_once(postgresql, postgres):
+def test_all_dead_connections_are_replaced_at_once(postgresql, postgres):
     transport = postgresql.transport()
     users = [transport.database.engine.connect() for _ in range(4)]
     pids = [pid_of(user) for user in users]

@@ -1,4 +1,4 @@
-"""Connections that are lost inside a transaction: no message is lost or doubled, and the error says what is known."""
+"""Connections that are lost inside a transaction: no message is lost or duplicated; errors say what is known."""
 
 import threading
 
@@ -60,7 +60,7 @@ def test_our_statements_raise_our_error_after_the_caller_ignored_that_the_server
     assert transport.peek("orders") == 0
 
 
-def test_a_caller_that_ignored_that_the_server_died_gets_our_error_at_the_end(postgresql, postgres):
+def test_a_caller_that_ignored_the_death_of_the_server_gets_our_error_at_the_end(postgresql, postgres):
     transport = postgresql.transport()
     with pytest.raises((DoomedTransactionError, DatabaseUnavailableError)), transport.transaction() as connection:
         kill(postgres, pid_of(connection))
@@ -88,7 +88,7 @@ def test_a_server_that_died_before_the_end_was_noticed_and_nothing_is_committed(
     assert transport.peek("orders") == 0
 
 
-def test_a_server_killed_in_the_middle_of_a_statement_is_away(postgresql, postgres):
+def test_a_server_killed_in_the_middle_of_a_statement_is_unavailable(postgresql, postgres):
     transport = postgresql.transport()
     with (
         pytest.raises(DatabaseUnavailableError, match="check that it runs"),
@@ -104,7 +104,7 @@ def test_a_server_killed_in_the_middle_of_a_statement_is_away(postgresql, postgr
     assert backend_pid(transport) != pid
 
 
-def test_a_transaction_of_ours_goes_on_raising_our_error_once_its_connection_is_lost(postgresql, postgres):
+def test_a_transaction_keeps_raising_our_error_once_its_connection_is_lost(postgresql, postgres):
     """Whatever way the driver is spoken to, and however often."""
     transport = postgresql.transport()
     transport.install("orders")
@@ -171,7 +171,7 @@ def test_a_commit_whose_answer_is_lost_completes_a_claim_once(backend, transport
     assert lost and transport.peek("billing") == 1
 
 
-def test_a_commit_that_a_late_constraint_refuses_is_no_open_question(postgresql):
+def test_a_commit_that_a_deferred_constraint_refuses_has_a_known_outcome(postgresql):
     """Nothing was committed, and the error says why."""
     transport = postgresql.transport()
     parent, child = (transport.book.own(name).qualified for name in ("parent", "child"))

@@ -98,7 +98,7 @@ def test_what_failed_in_a_savepoint_is_undone_there_and_the_rest_is_committed(ba
     assert transport.peek("orders") == 1
 
 
-def test_an_error_that_leaves_the_block_is_the_callers_own(backend, transport, ledger):
+def test_an_error_that_leaves_the_block_is_passed_on_unchanged(backend, transport, ledger):
     with pytest.raises(DBAPIError), transport.transaction() as connection:
         add(connection, ledger, 1)
         run_sql(connection, f"INSERT INTO {ledger} (n) VALUES (NULL)")
@@ -121,7 +121,7 @@ def test_a_caller_that_ends_the_transaction_inside_gets_an_error(backend, transp
 
 
 @pytest.mark.parametrize("end", ENDS[:2], ids=lambda end: end.__name__)
-def test_what_came_after_such_an_end_is_rolled_back(backend, transport, ledger, end):
+def test_work_after_a_transaction_that_the_caller_ended_is_rolled_back(backend, transport, ledger, end):
     """SQLAlchemy begins another transaction by itself, which is none that the transport began."""
     transport.send("orders", new_message("{}"))
     with pytest.raises(DoomedTransactionError), transport.receive("orders", mode=SCOPE) as batch:
@@ -202,7 +202,7 @@ def test_a_connection_over_another_driver_is_refused(postgresql, postgres):
     engine.dispose()
 
 
-def test_a_broken_connection_of_the_callers_is_our_error(postgresql, postgres):
+def test_a_broken_connection_of_the_caller_raises_our_error(postgresql, postgres):
     transport = postgresql.transport()
     transport.install("orders")
     engine = open_engine(database_url(postgresql.url))

@@ -192,7 +192,7 @@ def test_a_nul_character_is_refused_and_nothing_is_written(transport):
     assert transport.peek("orders") == 0
 
 
-def test_a_missing_queue_and_a_missing_right_are_told_as_through_odbc(backend, transport, postgres):
+def test_a_missing_queue_and_a_missing_right_are_reported_as_through_odbc(backend, transport, postgres):
     with pytest.raises(QueueNotFoundError, match="queue-pipeline install"):
         transport.send("nowhere", new_message("{}"))
     postgres.run_sql("DROP ROLE IF EXISTS no_rights; CREATE ROLE no_rights LOGIN PASSWORD 'pw'")
@@ -215,7 +215,7 @@ def test_an_error_while_rows_are_made_undoes_the_copy(transport):
 # --- servers that go away ----------------------------------------------------------------------------------
 
 
-def test_a_server_killed_in_the_middle_of_a_copy_is_away_and_keeps_nothing(transport, postgres):
+def test_a_server_killed_in_the_middle_of_a_copy_is_unavailable_and_keeps_nothing(transport, postgres):
     queue = transport.resolve("orders")
     with (
         pytest.raises(DatabaseUnavailableError, match=r"orders.*check that it runs"),
@@ -282,7 +282,7 @@ def test_the_callers_statements_take_what_sqlalchemy_and_the_driver_take(transpo
         assert found.scalars().all() == ["b%s", "100 %"]
 
 
-def test_a_connection_of_the_callers_own_is_left_as_it_is(transport, postgres):
+def test_a_connection_of_the_caller_is_left_unchanged(transport, postgres):
     """One of an engine that the transport does not have: it is joined, and not set up."""
     transport.send("orders", new_message("{}"))
     with own_engine(postgres) as engine, engine.connect() as own:
@@ -389,6 +389,6 @@ def test_bytes_are_read_in_binary_form(transport, size):
         ("timestamptz '2024-02-29 03:04:05+02'", datetime(2024, 2, 29, 1, 4, 5, tzinfo=UTC)),
     ],
 )
-def test_types_that_odbc_gives_otherwise_are_pythons_own(transport, expression, value):
+def test_types_that_odbc_converts_are_native_python_types(transport, expression, value):
     with transport.transaction() as connection:
         assert connection.exec_driver_sql(f"SELECT {expression}").scalar_one() == value

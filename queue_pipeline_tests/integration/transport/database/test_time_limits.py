@@ -84,7 +84,7 @@ def test_a_send_whose_commit_is_not_answered_is_reported_as_unknown(impatient, p
     assert impatient.peek("orders") == int(delivered)
 
 
-def test_a_commit_on_a_session_that_was_lost_before_is_not_reported_as_done(impatient, partition):
+def test_a_commit_on_a_session_lost_earlier_is_not_reported_as_done(impatient, partition):
     """psqlodbc has noticed that it is in no transaction any more, and its own commit would do nothing and succeed."""
     billing = impatient.resolve("billing").qualified
     with impatient.database.engine.connect() as connection:
@@ -100,7 +100,7 @@ def test_a_commit_on_a_session_that_was_lost_before_is_not_reported_as_done(impa
     assert impatient.peek("billing") == 0
 
 
-def test_a_server_that_falls_silent_inside_a_statement_is_an_outage_and_no_message_is_lost(impatient, partition):
+def test_a_server_that_stops_answering_inside_a_statement_is_an_outage_and_no_message_is_lost(impatient, partition):
     impatient.send("orders", new_message("{}"))
     partition.cut_at(b"DELETE", delivered=True)
     with pytest.raises(DatabaseUnavailableError), impatient.receive("orders"):

@@ -65,13 +65,13 @@ def tries_of_a_victim(transport):
     return len(tries)
 
 
-def test_a_victim_is_tried_six_times_and_no_longer(backend, transport, monkeypatch):
+def test_a_deadlock_victim_is_tried_six_times(backend, transport, monkeypatch):
     monkeypatch.setattr("queue_pipeline.transport.database.database.time.sleep", lambda seconds: None)
     assert tries_of_a_victim(transport) == 6
     assert transport.database.engine.pool.checkedout() == 0
 
 
-def test_a_victim_that_has_waited_for_long_is_not_tried_again(backend, transport, monkeypatch):
+def test_a_deadlock_victim_that_has_waited_for_long_is_not_tried_again(backend, transport, monkeypatch):
     monkeypatch.setattr("queue_pipeline.transport.database.database.PATIENCE_SECONDS", 0.0)
     assert tries_of_a_victim(transport) == 1
 

@@ -44,7 +44,7 @@ def test_an_empty_error_queue_has_nothing(transport, failed):
     assert failed.count_by("error").counts == []
 
 
-def test_a_list_is_not_held_up_by_somebody_who_takes_a_message(transport, failed, needs_row_locks):
+def test_a_list_is_not_blocked_by_a_receive_of_a_message(transport, failed, needs_row_locks):
     fail(transport, *(failure(transport, **{wire.MESSAGE_ID: f"m{n}"}) for n in range(3)))
     with transport.receive("error", 1):
         assert [each.message_id for each in failed.list("error")][-2:] == ["m1", "m2"]
@@ -83,7 +83,7 @@ def test_messages_are_counted_by_what_they_have_in_common(transport, failed):
     assert failed.count_by("error", Selection(exception="E")).messages == 2
 
 
-def test_a_choice_combines_what_it_is_given(transport, failed):
+def test_a_selection_combines_its_criteria(transport, failed):
     transport.install("billing")
     fail(
         transport,
@@ -137,7 +137,7 @@ def test_messages_go_back_in_order_each_to_its_own_queue(transport, failed):
     assert (bodies(transport), bodies(transport, "billing")) == ([b"0", b"3"], [b"1", b"2", b"4"])
 
 
-def test_chosen_messages_go_back_and_the_others_stay(transport, failed):
+def test_selected_messages_are_returned_and_the_others_stay(transport, failed):
     fail(transport, *(failure(transport, kind=kind, body=kind.encode()) for kind in ("a.E", "b.E", "a.F")))
     assert failed.retry("error", Selection(exception="E")).returned == 2
     assert (bodies(transport), bodies(transport, "error")) == ([b"a.E", b"b.E"], [b"a.F"])
@@ -167,11 +167,11 @@ def test_a_message_without_an_id_keeps_that_of_its_row(transport, failed):
     assert message.headers == {wire.MESSAGE_ID: row.id}
 
 
-def test_thousands_go_back_in_batches(transport, failed):
+def test_thousands_of_messages_are_returned_in_batches(transport, failed):
     transport.send("error", [failure(transport, body=str(n).encode()) for n in range(5_000)])
-    told = []
-    assert failed.retry("error", ALL, batch=900, on_progress=told.append).returned == 5_000
-    assert told == [900, 1800, 2700, 3600, 4500, 5000]
+    progress = []
+    assert failed.retry("error", ALL, batch=900, on_progress=progress.append).returned == 5_000
+    assert progress == [900, 1800, 2700, 3600, 4500, 5000]
     assert bodies(transport) == [str(n).encode() for n in range(5_000)]
     assert transport.peek("error") == 0
 
@@ -179,9 +179,9 @@ def test_thousands_go_back_in_batches(transport, failed):
 def test_large_messages_go_back_a_few_at_a_time(transport, failed, monkeypatch):
     monkeypatch.setattr("queue_pipeline.transport.failed.failed_messages.BATCH_BYTES", 250)
     transport.send("error", [failure(transport, body=b"x" * size) for size in (100, 100, 100, 900, 1)])
-    told = []
-    assert failed.retry("error", ALL, on_progress=told.append).returned == 5
-    assert told == [2, 3, 4, 5]
+    progress = []
+    assert failed.retry("error", ALL, on_progress=progress.append).returned == 5
+    assert progress == [2, 3, 4, 5]
 
 
 def test_what_fails_again_meanwhile_is_not_retried_again(transport, failed, monkeypatch):
@@ -200,7 +200,7 @@ def test_what_fails_again_meanwhile_is_not_retried_again(transport, failed, monk
     assert [each.message_id for each in failed.list("error")] == [f"m{n}" for n in range(6)]
 
 
-def test_two_who_retry_at_once_double_and_lose_nothing(transport, backend):
+def test_two_retries_at_once_duplicate_and_lose_nothing(transport, backend):
     transport.send("error", [failure(transport, body=str(n).encode()) for n in range(400)])
     start, results, errors = threading.Barrier(2), [], []
 
@@ -223,7 +223,7 @@ def test_two_who_retry_at_once_double_and_lose_nothing(transport, backend):
     assert transport.peek("error") == 0
 
 
-def test_what_somebody_else_holds_is_passed_over_and_told(transport, failed, backend, needs_row_locks):
+def test_what_another_receiver_holds_is_skipped_and_reported(transport, failed, backend, needs_row_locks):
     transport.send("error", [failure(transport, body=str(n).encode()) for n in range(3)])
     with transport.receive("error", 1):
         # SQL Server does not even see it.
@@ -262,15 +262,15 @@ def test_a_batch_that_is_killed_leaves_everything(transport, failed, monkeypatch
 # --- discarding, and what is refused -----------------------------------------------------------------------
 
 
-def test_chosen_messages_are_discarded_and_the_others_stay(transport, failed):
+def test_selected_messages_are_discarded_and_the_others_stay(transport, failed):
     transport.send("error", [failure(transport, kind="a.E" if n % 3 else "a.F") for n in range(1_500)])
-    told = []
-    assert failed.discard("error", Selection(exception="E"), batch=600, on_progress=told.append) == 1_000
-    assert told == [600, 1000]
+    progress = []
+    assert failed.discard("error", Selection(exception="E"), batch=600, on_progress=progress.append) == 1_000
+    assert progress == [600, 1000]
     assert failed.count("error") == failed.count("error", Selection(exception="a.F")) == 500
 
 
-def test_what_failed_after_a_look_can_be_left_alone(transport, failed):
+def test_messages_that_failed_after_a_listing_can_be_excluded(transport, failed):
     fail(transport, failure(transport), failure(transport))
     seen = failed.last_row_version("error")
     fail(transport, failure(transport, body=b"later"))
@@ -316,7 +316,7 @@ def test_what_version_1_kept_in_columns_goes_back_in_the_headers(sqlserver):
         assert batch.messages[0].headers[wire.REPLY_TO_ADDRESS] == "answers"
 
 
-def test_a_name_that_no_table_can_have_stops_nobody(transport, failed):
+def test_a_name_that_no_table_can_have_blocks_no_other_message(transport, failed):
     """Some servers refuse even to look for it."""
     fail(transport, OutgoingMessage(b"", {wire.FAILED_QUEUE: "q" * 5_000}), failure(transport))
     result = failed.retry("error", ALL)

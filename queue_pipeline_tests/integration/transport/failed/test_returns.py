@@ -1,4 +1,4 @@
-"""Failed messages that cannot go back, or whose way back is not an easy one: they stay, are told, and stop nobody."""
+"""Failed messages that cannot easily go back, or not at all: they stay, are reported, and block no other message."""
 
 import pytest
 
@@ -22,7 +22,7 @@ HOSTILE = "x]; DROP TABLE y;--"
 @pytest.mark.parametrize(
     "address", [HOSTILE, 'x"; DROP TABLE "y', "x'; DROP TABLE y --", "{queue} ?", "$(reboot);`id`"]
 )
-def test_an_address_that_is_no_queue_stays_and_stops_nobody(transport, failed, address):
+def test_a_message_for_an_address_that_is_no_queue_stays_and_blocks_no_other(transport, failed, address):
     transport.install("y")
     transport.send("error", OutgoingMessage(b"1", {wire.MESSAGE_ID: "bad", wire.FAILED_QUEUE: address}))
     fail(transport, failure(transport, body=b"2"))
@@ -45,7 +45,7 @@ def test_a_queue_of_a_hostile_name_gets_its_messages(transport, failed, backend)
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "reported"),
     [
         ({}, "no header says in which queue it failed"),
         ({wire.FAILED_QUEUE: ""}, "no header says in which queue it failed"),
@@ -55,18 +55,18 @@ def test_a_queue_of_a_hostile_name_gets_its_messages(transport, failed, backend)
         ({wire.FAILED_QUEUE: "nowhere"}, "does not exist"),
     ],
 )
-def test_what_cannot_go_back_is_told_with_the_next_step(transport, failed, headers, told):
+def test_what_cannot_go_back_is_reported_with_the_next_step(transport, failed, headers, reported):
     fail(transport, OutgoingMessage(b"", {wire.MESSAGE_ID: "stays", **headers}), failure(transport))
     result = failed.retry("error", ALL)
     assert (result.returned, result.skipped, result.done) == (1, 1, 2)
     (stays,) = result.named
     assert stays.message_id == "stays"
-    assert told in stays.reason
+    assert reported in stays.reason
     assert "--to" in stays.reason
     assert [each.message_id for each in failed.list("error")] == ["stays"]
 
 
-def test_a_table_that_is_no_queue_stops_nobody(transport, failed):
+def test_a_table_that_is_no_queue_blocks_no_other_message(transport, failed):
     claims = transport.book.own("QueueClaims").canonical
     fail(transport, failure(transport, body=b"1"))
     transport.send("error", [OutgoingMessage(str(n).encode(), {wire.FAILED_QUEUE: claims}) for n in (2, 3)])
@@ -78,7 +78,7 @@ def test_a_table_that_is_no_queue_stops_nobody(transport, failed):
     assert transport.claims.list() == []
 
 
-def test_of_many_that_stay_the_first_are_named_and_all_are_counted(transport, failed):
+def test_the_first_of_many_messages_that_stay_are_named_and_all_are_counted(transport, failed):
     transport.send("error", [OutgoingMessage(b"", {"n": str(n)}) for n in range(MOST_NAMED + 50)])
     result = failed.retry("error", ALL)
     assert (result.skipped, len(result.named), result.returned) == (MOST_NAMED + 50, MOST_NAMED, 0)

@@ -92,7 +92,7 @@ def test_a_table_that_is_no_queue_is_refused(transport):
         transport.audit_indexes("QueueClaims")
 
 
-def test_missing_indexes_are_warned_of_once_in_a_process(backend, transport, forgetful, caplog):
+def test_missing_indexes_cause_one_warning_per_process(backend, transport, forgetful, caplog):
     """A missing index does not stop a receive; the first receive from the queue warns."""
     drop(backend, transport, "missing_expires_index")
     for _ in range(3):

@@ -40,7 +40,7 @@ both_layouts = pytest.mark.parametrize("queue", ["orders", ORDERS], ids=["nservi
 
 
 @both_layouts
-def test_messages_are_looked_at_and_stay(shop, queue):
+def test_messages_are_shown_and_stay(shop, queue):
     browsed = shop.browse(queue, limit=2)
     assert [one.headers["Shop.Tenant"] for one in browsed] == ["t1", "t2"]
     assert [body_parser("OrderId string").parse(browsed.to_arrow()["body"]).payload.to_pylist()] == [

@@ -30,7 +30,7 @@ def test_peek_counts_what_a_failed_receive_gave_back(transport):
     assert transport.peek("orders") == 2
 
 
-def test_peek_is_not_blocked_by_a_long_receive_and_blocks_nobody(transport, backend, needs_row_locks):
+def test_peek_is_not_blocked_by_a_long_receive_and_blocks_no_receive(transport, backend, needs_row_locks):
     """IT-05: peeking succeeds while a receive is open, and a receive beside an open peek takes every row."""
     transport.send("orders", [new_message(str(n)) for n in range(3)])
     with transport.receive("orders", 1), transport.database.transaction() as peeking:
@@ -78,7 +78,7 @@ def test_a_purge_passes_over_what_is_being_received(transport, needs_row_locks):
         assert transport.purge("orders") == 1
 
 
-def test_status_tells_what_waits_where(transport, backend):
+def test_status_shows_how_many_messages_wait_in_which_queue(transport, backend):
     transport.send("orders", [new_message(str(n)) for n in range(5)])
     transport.send("orders", new_message("later", delay=timedelta(hours=1)))
     transport.claims.claim(transport.resolve("orders"), "me", 2)

@@ -146,7 +146,7 @@ def test_a_completion_that_fails_sends_no_columns(transport):
     assert transport.claims.complete(Completion(claim, sends=[ready("orders", MESSAGES)], read=None)) == 4
 
 
-def test_a_victim_sends_its_columns_from_the_first_again(transport):
+def test_a_deadlock_victim_sends_its_columns_again_from_the_first(transport):
     transport.install("billing")
     claim = claim_some(transport)
     tries = []

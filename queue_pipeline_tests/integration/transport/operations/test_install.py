@@ -49,7 +49,7 @@ def test_concurrent_installers_do_not_collide(backend):
     assert transports[1].peek("billing") == 1
 
 
-def test_a_script_run_by_somebody_else_makes_working_queues(backend):
+def test_a_script_run_by_another_user_makes_working_queues(backend):
     """What `script` prints is what `install` runs."""
     transport = backend.transport()
     queues = [transport.resolve(name) for name in ("orders", "billing")]

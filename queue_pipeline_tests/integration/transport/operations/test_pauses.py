@@ -15,7 +15,7 @@ def test_nothing_is_paused_at_first(transport):
     assert transport.pauses.list() == {}
 
 
-def test_a_pause_is_seen_by_others_until_it_is_taken_back(transport, backend):
+def test_a_pause_is_seen_by_others_until_it_is_ended(transport, backend):
     assert transport.pauses.pause("orders_pipeline", "ann@desk", "the bank is closed, grüße 🏦") is True
     assert transport.pauses.pause("other", "ann@desk") is True
     seen = backend.transport().pauses.list()
@@ -36,7 +36,7 @@ def test_the_first_reason_stays(transport):
     assert (pause.by, pause.reason) == ("ann", "first")
 
 
-def test_of_several_who_pause_at_once_one_is_first(transport, backend):
+def test_only_one_of_several_simultaneous_pauses_is_the_first(transport, backend):
     if backend.is_babelfish:
         pytest.skip("needs lock hints, which Babelfish ignores")
     for name in ("a", "b", "c"):
@@ -110,13 +110,13 @@ def test_scripts_get_json(cli):
     assert cli("pauses", "--json").json == {"pauses": []}
 
 
-def test_pausing_where_nothing_is_installed_tells_the_next_step(backend):
+def test_pausing_where_nothing_is_installed_names_the_next_step(backend):
     failed = CommandLine(backend)("pause", "p")
     assert failed.code == 3
     assert "queue-pipeline install QUEUE" in failed.error
 
 
-def test_a_user_without_a_name_is_a_number(monkeypatch):
+def test_a_user_without_a_name_is_shown_as_a_number(monkeypatch):
     def nameless():
         raise KeyError("getpwuid(): uid not found: 4711")
 

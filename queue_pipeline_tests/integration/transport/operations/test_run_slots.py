@@ -41,7 +41,7 @@ def test_an_owner_that_got_less_than_it_wanted_asks_again_after_a_second(transpo
     assert second.take(2) == 2
 
 
-def test_an_owner_relies_on_nothing_once_its_lease_is_over(transport, backend, monkeypatch, caplog):
+def test_an_owner_relies_on_nothing_once_its_lease_has_expired(transport, backend, monkeypatch, caplog):
     now = clock(monkeypatch)
     first, second = mine(transport, "a"), mine(transport, "b")
     first.take(2)
@@ -58,7 +58,7 @@ def test_an_owner_relies_on_nothing_once_its_lease_is_over(transport, backend, m
     assert (first.held, first.take(2)) == (1, 1)
 
 
-def test_an_owner_whose_places_were_freed_while_it_was_away_has_them_again_at_its_next_renewal(transport, backend):
+def test_an_owner_whose_slots_were_freed_in_its_absence_has_them_again_at_its_next_renewal(transport, backend):
     orders, first = transport.resolve("orders"), mine(transport, "a")
     first.take(2)
     transport.slots.release_owner("a")
@@ -66,7 +66,7 @@ def test_an_owner_whose_places_were_freed_while_it_was_away_has_them_again_at_it
     assert (first.held, transport.slots.held(orders)) == (2, {"a": 2})
 
 
-def test_places_name_the_process_that_works_in_them(transport):
+def test_slots_name_the_process_that_uses_them(transport):
     """The step that takes a run's first batches may be a process of its own, which ends before the work begins."""
     orders = transport.resolve("orders")
     mine(transport, "a").take(1)
@@ -94,7 +94,7 @@ def test_a_process_is_gone_once_it_has_ended_and_others_know_nothing_of_other_ma
     assert not is_gone("")
 
 
-def test_a_database_that_is_away_does_not_keep_an_owner_from_ending(sqlite, caplog):
+def test_an_unavailable_database_does_not_keep_an_owner_from_ending(sqlite, caplog):
     mine(QueueTransport(create_engine(sqlite.url, creator=_no_server))).release()
     assert "wait for their lease: no server answers" in caplog.text
 

@@ -25,7 +25,7 @@ def take(transport, orders):
 
 
 def slots(backend, transport):
-    """Every slot that somebody has, whatever its lease."""
+    """Every slot that is taken, whatever its lease."""
     return sorted(
         (slot, owner)
         for slot, owner in backend.sql(transport, f"SELECT Slot, Owner FROM {table_of(transport)} WHERE Slot > 0")
@@ -51,14 +51,14 @@ def test_an_owner_that_asks_again_keeps_what_it_has_and_may_get_more(take, trans
     assert transport.slots.held(orders) == {"a": 3}
 
 
-def test_asking_again_renews(take, transport):
+def test_taking_a_slot_again_renews_its_lease(take, transport):
     take("a", lease=10)
     take("a", lease=900)
     (holder,) = transport.slots.list()
     assert 800 < holder.lease_seconds <= 900
 
 
-def test_every_queue_has_places_of_its_own(take, transport, orders):
+def test_every_queue_has_slots_of_its_own(take, transport, orders):
     transport.install("returns")
     returns = transport.resolve("returns")
     assert (take("a", 2), take("a", 2, queue=returns), take("b"), take("b", queue=returns)) == (2, 2, 0, 0)
@@ -102,7 +102,7 @@ def test_what_the_table_could_not_hold_is_refused(take, transport, owner, lease)
 # --- leases -------------------------------------------------------------------------------------------------
 
 
-def test_a_place_whose_lease_ran_out_is_free(take, transport, orders, backend):
+def test_a_slot_whose_lease_ran_out_is_free(take, transport, orders, backend):
     take("dead", 2)
     assert take("b") == 0
     end_leases(backend, transport, "dead")
@@ -112,7 +112,7 @@ def test_a_place_whose_lease_ran_out_is_free(take, transport, orders, backend):
     assert transport.slots.held(orders) == {"b": 2}
 
 
-def test_a_place_is_held_for_longer_when_it_is_renewed(take, transport, orders):
+def test_a_slot_is_held_for_longer_when_it_is_renewed(take, transport, orders):
     take("a", 2, lease=10)
     take("b", most=3, lease=10)
     assert transport.slots.renew(orders, "a", 900) == 2
@@ -121,7 +121,7 @@ def test_a_place_is_held_for_longer_when_it_is_renewed(take, transport, orders):
     assert 0 < leases["b"] <= 10
 
 
-def test_an_owner_that_renews_late_keeps_the_places_that_no_other_took(take, transport, orders, backend):
+def test_an_owner_that_renews_late_keeps_the_slots_that_no_other_took(take, transport, orders, backend):
     take("late", 2)
     end_leases(backend, transport, "late")
     assert transport.slots.renew(orders, "late", LEASE) == 2
@@ -187,7 +187,7 @@ def test_a_reason_that_is_too_long_is_cut(take, transport, orders):
     assert holder.ending == "x" * 400
 
 
-def test_a_receiver_is_listed_with_the_time_since_it_took_its_first_place(take, transport, orders, backend):
+def test_a_receiver_is_listed_with_the_time_since_it_took_its_first_slot(take, transport, orders, backend):
     take("a", 1)
     earlier = {
         "sqlite": "TakenAt = TakenAt - 90000",
@@ -231,7 +231,7 @@ def test_an_account_of_run_time_may_take_and_release(postgres, postgresql):
 # --- the command line ---------------------------------------------------------------------------------------
 
 
-def test_an_operator_sees_who_is_at_work(backend, transport, orders, take):
+def test_an_operator_sees_the_active_receivers(backend, transport, orders, take):
     cli = CommandLine(backend)
     assert cli("slots").out == "no run holds a slot\n"
     take("run a", 2, most=4)

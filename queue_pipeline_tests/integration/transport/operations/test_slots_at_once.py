@@ -55,7 +55,7 @@ def some_above(transport):
 
 
 @pytest.mark.parametrize("lowered", [False, True], ids=["", "after-the-limit-was-lowered"])
-def test_however_many_ask_at_once_there_are_never_more_than_slots(transport, backend, lowered):
+def test_never_more_slots_are_held_than_allowed_however_many_owners_ask(transport, backend, lowered):
     taken = some_above(transport) if lowered else 0
     census = Census(multiprocessing.Value("i", taken, lock=False), threading.Lock(), multiprocessing.Value("i", taken))
     threads, rounds = 6, 8 if backend.name == "sqlserver" else 25
@@ -79,7 +79,7 @@ def in_process(url, schema, number, census, together):
         assert work(transport, f"run {number}", census, 25, number) == []
 
 
-def test_it_is_the_same_where_every_receiver_is_a_process(transport, backend):
+def test_never_more_slots_are_held_than_allowed_where_every_receiver_is_a_process(transport, backend):
     context = multiprocessing.get_context("spawn")
     census = Census(context.Value("i", 0, lock=False), context.Lock(), context.Value("i", 0, lock=False))
     together = context.Barrier(3)
@@ -94,7 +94,7 @@ def test_it_is_the_same_where_every_receiver_is_a_process(transport, backend):
     assert transport.slots.list() == []
 
 
-def test_of_several_who_want_the_last_place_one_gets_it(transport, backend):
+def test_only_one_of_several_owners_gets_the_last_slot(transport, backend):
     orders = transport.resolve("orders")
     own = [backend.transport() for _ in range(5)]
     together = threading.Barrier(len(own))

@@ -181,7 +181,7 @@ def test_rows_of_one_key_are_merged_one_after_the_other(transport, backend, tota
     assert read(transport, backend, ("name", "total", "note"), order="1") == [("a", 12, "last"), ("b", 20, "b")]
 
 
-def test_a_row_of_nothing_but_its_key_is_inserted_once(transport, backend, totals):
+def test_a_row_with_only_key_columns_is_inserted_once(transport, backend, totals):
     keys = [("b", 2), ("a", 1), ("b", 2)]
     assert write(transport, merge(keys, ("name", "day"), add=())) == 3
     assert write(transport, merge([*keys, ("c", 3)], ("name", "day"), add=())) == 4
@@ -277,7 +277,7 @@ def test_completions_of_four_workers_add_up_exactly(backend, transport, totals):
 # --- what is missing ---------------------------------------------------------------------------------------
 
 
-def test_a_missing_table_is_the_users_to_create(transport):
+def test_a_missing_table_has_to_be_created_by_the_user(transport):
     for key in ((), ("id",)):
         with pytest.raises(TableNotFoundError, match=r"table .*nowhere") as raised:
             write(transport, TableRows("nowhere", ("id", "total"), [(1, 2)], key))

@@ -35,7 +35,7 @@ def test_large_types_and_zones_become_the_usual_ones_at_every_depth():
     assert found["outcome"].to_pylist()[1] is None
 
 
-def test_usual_types_are_left_alone():
+def test_usual_types_are_left_unchanged():
     rows = usual_types(large())
     assert usual_types(rows) is rows
 
@@ -55,7 +55,7 @@ def test_structs_that_are_null_where_their_fields_are_not_stay_so():
     assert rows.schema.field("_1").type.field("at").type == pa.timestamp("us", "UTC")
 
 
-def test_lists_and_maps_of_usual_types_are_left_alone():
+def test_lists_and_maps_of_usual_types_are_left_unchanged():
     kinds = [pa.map_(pa.string(), pa.string()), pa.list_(pa.int64()), pa.list_(pa.field("element", pa.int64(), False))]
     rows = pa.table({str(at): pa.array([None], kind) for at, kind in enumerate(kinds)})
     assert usual_types(rows) is rows

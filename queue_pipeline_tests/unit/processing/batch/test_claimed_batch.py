@@ -144,7 +144,7 @@ def test_no_headers_are_empty_columns():
 
 
 @pytest.mark.parametrize("text", GOOD, ids=lambda text: ascii(text[:40]))
-def test_an_unusual_text_is_read_and_leaves_its_neighbours_alone(text):
+def test_unusual_headers_are_read_and_leave_their_neighbours_unchanged(text):
     columns, problems = columns_of([f'{{{ID}:"1"}}', text, f'{{{TALK}:"grüße 😀"}}'])
     assert problems == {}
     assert columns[wire.MESSAGE_ID][::2] == ["1", None]
@@ -167,7 +167,7 @@ def test_an_empty_text_counts_as_an_empty_object():
     assert first == second
 
 
-def test_of_two_values_for_one_name_the_last_counts():
+def test_the_last_of_two_values_for_one_name_counts():
     columns, _ = columns_of([f'{{{ID}:"first",{ID}:"second"}}', f'{{{ID}:"m",{ID}:null}}'])
     assert columns[wire.MESSAGE_ID] == ["second", None]
 
@@ -182,7 +182,7 @@ def test_headers_of_five_megabytes_are_read():
 
 
 @pytest.mark.parametrize("count", [CHUNK_MESSAGES - 1, CHUNK_MESSAGES, CHUNK_MESSAGES + 1, 2 * CHUNK_MESSAGES + 1])
-def test_a_bad_text_is_named_by_its_place_in_the_whole_part(count):
+def test_bad_headers_are_reported_by_their_position_in_the_part(count):
     bad = {0, CHUNK_MESSAGES - 2, CHUNK_MESSAGES, count - 1} & set(range(count))
     texts = ["no json" if at in bad else f'{{{ID}:"{at}"}}' for at in range(count)]
     columns, problems = columns_of(texts)
@@ -254,7 +254,7 @@ rows_of_others = st.tuples(
 @settings(deadline=None)
 @given(st.lists(rows_of_others, max_size=12))
 @example([(text, b"", None, None) for text in (*GOOD, *BAD)])
-def test_a_row_in_company_is_prepared_as_it_is_alone(found):
+def test_a_row_in_a_batch_is_prepared_as_it_is_alone(found):
     """Hostile rows among them: none takes the values of a neighbour, and none spoils one."""
     rows = [
         row(number, text, body=body, correlation=correlation, reply_to=reply_to)
@@ -267,7 +267,7 @@ def test_a_row_in_company_is_prepared_as_it_is_alone(found):
     assert messages.num_rows + len(unreadable) == len(rows)
 
 
-def test_half_a_surrogate_pair_in_a_header_spoils_no_batch():
+def test_half_a_surrogate_pair_in_a_header_fails_no_batch():
     text = wire.encode({wire.CONVERSATION_ID: "half \ud83d", wire.MESSAGE_ID: "m1"})
     whole = wire.encode({wire.CONVERSATION_ID: "whole 😀"})
     messages, unreadable = prepare(part(row(1, text), row(2, "{}"), row(3, whole)))
@@ -294,7 +294,7 @@ def test_what_is_no_timestamp_of_the_wire_is_no_instant(texts):
 
 
 @pytest.mark.parametrize("text", ["", "2026-13-01 00:00:00:000000 Z", "2026-02-03T04:05:06.123456Z", "yesterday"])
-def test_anything_else_is_no_instant(text):
+def test_other_text_is_not_read_as_an_instant(text):
     assert parse_timestamps(pa.array([text], pa.string())).to_pylist() == [None]
 
 

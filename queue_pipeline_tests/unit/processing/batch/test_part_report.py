@@ -51,7 +51,7 @@ def test_ranges_are_row_versions_again(numbers):
 
 @settings(deadline=None)
 @given(versions, versions)
-def test_a_row_version_outside_is_one_that_the_known_ranges_lack(numbers, known):
+def test_a_row_version_is_outside_if_no_known_range_holds_it(numbers, known):
     found = outside(ranges_of(numbers), ranges_of(known))
     strangers = set(numbers) - set(known)
     assert found in strangers if strangers else found is None
@@ -109,7 +109,7 @@ def test_a_report_of_messages_that_do_not_say_when_they_were_sent_has_no_times()
 
 
 @pytest.mark.parametrize("rows", [[], [row(1, text="no json")], [row(1, FIRST), row(2, text="[]")]])
-def test_a_report_is_the_same_after_the_way_through_the_outbox(rows):
+def test_a_report_is_the_same_after_a_round_trip_through_the_outbox(rows):
     report = read_part(part(*rows), None).report
     assert PartReport.model_validate_json(report.model_dump_json()) == report
 

@@ -44,7 +44,7 @@ def test_a_database_of_one_writer_and_one_that_executors_cannot_open_mean_the_lo
 
 
 @pytest.mark.parametrize("chosen", ["local", "executors"])
-def test_what_the_pipeline_says_needs_no_master(chosen):
+def test_a_route_that_the_pipeline_names_is_used_without_asking_for_the_master(chosen):
     assert route(declare(route=chosen), not_asked, is_reachable=False, has_many_writers=False) == chosen
 
 

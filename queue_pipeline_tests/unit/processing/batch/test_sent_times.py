@@ -14,7 +14,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def messages(ages):
-    """Messages that were sent so many seconds ago; None says nothing about it."""
+    """Messages that were sent that many seconds ago; None stands for an unknown time."""
     return pa.table(
         {
             "id": pa.array([f"row{n}" for n in range(len(ages))], pa.string()),
@@ -49,7 +49,7 @@ def test_a_latency_is_the_time_since_a_message_was_sent(ages):
 
 
 @given(AGES)
-def test_a_part_of_few_messages_reports_what_the_messages_themselves_would(ages):
+def test_a_part_of_few_messages_reports_the_time_of_each_message(ages):
     times = SentTimes.of_parts([part(ages)])
     known = sorted((age for age in ages if age is not None), reverse=True)
     assert times.latencies(NOW).to_pylist() == known

@@ -45,7 +45,7 @@ def test_every_copy_of_a_message_has_what_its_columns_held(text):
         assert [names(headers) for headers in made.headers] == [("c1", "shop"), (None, None)]
 
 
-def test_headers_have_the_last_word():
+def test_headers_win_over_columns():
     messages, _ = read(wire.encode({wire.CORRELATION_ID: "c2"}))
     assert [names(text) for text in messages["headers"].to_pylist()] == [("c2", "shop"), (None, None)]
 
@@ -61,7 +61,7 @@ def test_messages_given_back_have_their_columns_again_where_the_table_has_them(c
     assert "CorrelationId, ReplyToAddress" in inner
 
 
-def test_headers_that_cannot_be_read_stay_as_they_are():
+def test_headers_that_cannot_be_read_stay_unchanged():
     part = from_rows([("ID1", 1, "no headers", b"x", "c1", "shop")])
     assert part["headers"].to_pylist() == ["no headers"]
     assert len(prepare(part)[1]) == 1

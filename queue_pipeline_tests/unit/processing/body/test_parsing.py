@@ -20,7 +20,7 @@ from queue_pipeline_tests.support.processing.bodies import parsed, payload, plai
 from queue_pipeline_tests.support.processing.body_models import Order, one_field
 
 
-def test_what_is_wrong_is_said_in_pydantics_words_with_the_place():
+def test_problems_are_reported_in_pydantics_words_with_their_place():
     assert problem(Order, '{"Id":"a","Lines":[{"Sku":"x","Quantity":0}]}') == (
         "Lines.0.Quantity: Input should be greater than or equal to 1 (given: 0)"
     )
@@ -88,7 +88,7 @@ def test_what_is_no_json_object_is_refused(body, words):
     ],
     ids=lambda part: repr(part)[:40],
 )
-def test_odd_bodies_that_are_good(body, id_):
+def test_unusual_bodies_that_are_valid_are_accepted(body, id_):
     assert payload(Order, body)["Id"] == id_
 
 

@@ -256,7 +256,7 @@ def normal(value: Any) -> Any:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_what_arrives_equals_the_dumped_model_alone_and_in_company(data):
+def test_a_parsed_body_equals_the_dumped_model_alone_and_in_a_batch(data):
     plain_only = data.draw(st.booleans())
     kind = data.draw(models(plain_only))
     bodies = data.draw(st.lists(kind.texts, min_size=1, max_size=6))
@@ -276,7 +276,7 @@ def test_what_arrives_equals_the_dumped_model_alone_and_in_company(data):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.binary(max_size=60) | hostile.map(str.encode) | st.text(max_size=30).map(str.encode), max_size=5))
-def test_whatever_a_body_is_nothing_is_raised(bodies):
+def test_no_body_raises_an_error(bodies):
     found = BodyParser("a decimal(5,2), b array<timestamp>, c map<string,binary>").parse(pa.array(bodies, pa.binary()))
     assert [at for at, row in enumerate(found.payload) if not row.is_valid] == sorted(found.problems)
 

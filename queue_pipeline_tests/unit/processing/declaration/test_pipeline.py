@@ -76,11 +76,11 @@ def test_a_run_has_as_many_batches_in_work_as_are_allowed_in_all_unless_it_says_
 def test_a_bad_field_is_refused_by_name(field, value, says):
     with pytest.raises(ConfigurationError) as caught:
         declare(**{field: value})
-    told = str(caught.value)
+    reported = str(caught.value)
     name = repr(value) if field == "name" else "'orders'"
-    assert told.startswith(f"pipeline {name} cannot be loaded: ")
-    assert field in told
-    assert any(words in told for words in says.split("|"))
+    assert reported.startswith(f"pipeline {name} cannot be loaded: ")
+    assert field in reported
+    assert any(words in reported for words in says.split("|"))
 
 
 @pytest.mark.parametrize("field", ["name", "input_queue", "transform"])
@@ -91,7 +91,7 @@ def test_a_field_that_is_missing_is_named(field):
         QueuePipeline(**values)
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     with pytest.raises(ConfigurationError, match=r"peek_delay: .*; batch_messages: |batch_messages: .*; peek_delay: "):
         declare(peek_delay=0, batch_messages=0)
 
@@ -112,7 +112,7 @@ def test_input_error_and_audit_queue_are_different_queues(queues):
         declare(**queues)
 
 
-def test_a_long_peek_delay_is_warned_of_and_a_usual_one_is_not():
+def test_a_long_peek_delay_causes_a_warning_and_a_usual_one_does_not():
     with pytest.warns(UserWarning, match=r"a peek delay of 11\.0 s"):
         assert declare(peek_delay=11).peek_delay == 11
     assert declare(peek_delay=10).peek_delay == 10
@@ -162,15 +162,15 @@ def test_an_event_needs_one_body():
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "reported"),
     [
         ("error_queue", "sql://db/Errors", "error_queue: sql://db/Errors is an NGinn queue"),
         ("audit_queue", "sql://db/Audit", "audit_queue: sql://db/Audit is an NGinn queue"),
         ("subscribes_to", ["Shop.Sold"], "queue-pipeline nginn subscribe"),
     ],
 )
-def test_what_an_nginn_queue_cannot_be_is_refused(field, value, told):
-    with pytest.raises(ConfigurationError, match=re.escape(told)):
+def test_options_that_an_nginn_queue_cannot_have_are_refused(field, value, reported):
+    with pytest.raises(ConfigurationError, match=re.escape(reported)):
         declare(input_queue="sql://db/Orders", **{field: value})
 
 

@@ -36,7 +36,7 @@ def test_failed_runs_wait_longer_and_longer_up_to_a_limit():
 
 
 @given(st.integers(0, 8), st.integers(0, 8))
-def test_a_message_is_tried_exactly_so_often_in_all(immediate, delayed):
+def test_a_message_is_tried_exactly_that_many_times_in_total(immediate, delayed):
     policy = Recoverability(immediate_retries=immediate, delayed_retries=delayed)
     attempts, headers = 0, {}
     while True:
@@ -62,7 +62,7 @@ def test_each_wait_is_a_step_longer_than_the_one_before():
     ]
 
 
-def test_a_schedule_holds_unless_the_policy_states_waits_of_its_own():
+def test_a_schedule_applies_unless_the_policy_has_waits_of_its_own():
     schedule = [5.0, 60.0]
     assert delayed_retry(USUAL, {wire.RETRIES: "1"}, NOW, schedule) == DelayedRetry(2, timedelta(seconds=60))
     assert delayed_retry(USUAL, {wire.RETRIES: "2"}, NOW, schedule) is None
@@ -80,7 +80,7 @@ def test_retrying_ends_a_day_after_the_last_retry(age, goes_on):
 
 
 @pytest.mark.parametrize("text", ["", "-1", "many", "1.5", "²", "9" * 30])
-def test_a_count_that_is_no_number_counts_as_none(text):
+def test_an_invalid_retry_count_counts_as_zero(text):
     assert delayed_retry(USUAL, {wire.RETRIES: text}, NOW).number == 1
     assert delayed_retry(USUAL, {wire.RETRIES_TIMESTAMP: "yesterday"}, NOW).number == 1
 
@@ -97,7 +97,7 @@ def test_the_headers_of_a_delayed_retry():
     }
 
 
-def test_when_it_was_to_be_delivered_first_is_kept():
+def test_the_first_delivery_time_is_kept():
     headers = {wire.DELIVER_AT: "2020-01-01 00:00:00:000000 Z"}
     assert retry_headers(headers, DelayedRetry(1, timedelta(seconds=10)), NOW, "q")[wire.DELIVER_AT].startswith("2020")
 
@@ -110,7 +110,7 @@ def test_unrecoverable_errors_are_given_as_classes_or_names():
 
 
 @pytest.mark.parametrize(("after", "failures", "limited"), [(3, 2, False), (3, 3, True), (None, 1_000, False)])
-def test_the_rate_is_limited_after_so_many_failures_in_a_row(after, failures, limited):
+def test_the_rate_is_limited_after_n_failures_in_a_row(after, failures, limited):
     assert Recoverability(rate_limit_after=after).is_limited(failures) is limited
 
 
@@ -125,7 +125,7 @@ def test_the_rate_is_limited_after_so_many_failures_in_a_row(after, failures, li
         ({"retries": 3}, "recoverability.retries"),
     ],
 )
-def test_a_policy_that_makes_no_sense_is_refused_by_name(options, says):
+def test_an_invalid_policy_is_refused_by_name(options, says):
     with pytest.raises(ConfigurationError, match="pipeline 'orders' cannot be loaded") as refused:
         declare(recoverability=options)
     assert says in str(refused.value)
@@ -137,7 +137,7 @@ def test_the_mode_unreliable_refuses_retries_when_it_is_declared(name):
         declare(transaction_mode="unreliable", recoverability=Recoverability(**{name: 1}))
 
 
-def test_the_mode_unreliable_has_no_retries_unless_told_otherwise():
+def test_the_mode_unreliable_has_no_retries_by_default():
     for options in ({}, {"recoverability": Recoverability(immediate_retries=0, rate_limit_after=7)}):
         policy = declare(transaction_mode="unreliable", **options).retries
         assert (policy.immediate_retries, policy.delayed_retries, policy.attempts) == (0, 0, 1)

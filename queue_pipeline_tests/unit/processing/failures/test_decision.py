@@ -29,7 +29,7 @@ def test_an_error_that_no_retry_fixes_is_tried_once(policy, failed):
 
 
 @given(policies, failures, st.booleans())
-def test_one_death_is_never_enough_to_give_a_message_up(policy, failed, unrecoverable):
+def test_one_death_is_never_enough_to_fail_a_message(policy, failed, unrecoverable):
     step = after_failure(policy, 1, failed, unrecoverable=unrecoverable, kills=True)
     assert (step is Step.GIVE_UP) == (failed >= LEAST_DEATHS and (unrecoverable or failed > policy.immediate_retries))
 

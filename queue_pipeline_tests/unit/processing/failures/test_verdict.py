@@ -34,7 +34,7 @@ def test_a_message_is_blamed_only_after_a_success_or_for_causes_that_differ(evid
 
 
 @given(evidences, limits, in_a_row)
-def test_many_alike_without_a_success_are_never_blamed(evidence, limit, failures):
+def test_many_equal_failures_without_a_success_are_never_blamed_on_messages(evidence, limit, failures):
     if evidence.probe is not Probe.SAMPLE_WORKS and evidence.alike >= tries(limit, failures):
         assert judge(evidence, limit, failures) is Verdict.ENVIRONMENT
 

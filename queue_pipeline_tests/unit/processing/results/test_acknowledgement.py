@@ -57,7 +57,7 @@ def test_an_acknowledgement_is_no_message_of_a_type_and_asks_for_none_itself():
     assert not unwanted & headers.keys()
 
 
-def test_each_queue_gets_its_own():
+def test_each_queue_gets_an_acknowledgement_of_its_own():
     first, second = sent_for(retried("1", "a@[dbo]"), retried("2", "b"), retried("3", "a@[dbo]"))
     ids = [[wire.decode(text)[wire.RETRY_UNIQUE_MESSAGE_ID] for text in ready.headers] for ready in (first, second)]
     assert (first.destination, second.destination, ids) == ("a@[dbo]", "b", [["1", "3"], ["2"]])
@@ -74,7 +74,7 @@ def test_each_queue_gets_its_own():
         {"own": f"{wire.RETRY_UNIQUE_MESSAGE_ID} {wire.RETRY_ACKNOWLEDGEMENT_QUEUE}"},
     ],
 )
-def test_half_a_request_is_none(headers):
+def test_an_incomplete_request_gets_no_acknowledgement(headers):
     assert sent_for({}, headers) == []
 
 
@@ -83,7 +83,7 @@ def test_null_is_no_value():
     assert acknowledgements(pa.table({"headers": [text]}), NOW, "Orders") == []
 
 
-def test_headers_are_not_taken_apart_when_nobody_asks(monkeypatch):
+def test_headers_are_not_parsed_when_no_retry_was_requested(monkeypatch):
     monkeypatch.setattr(wire, "decode", lambda text: pytest.fail("taken apart"))
     assert sent_for({}, {"own": "x"}) == []
     assert acknowledgements(pa.table({"headers": pa.array([], pa.string())}), NOW, "Orders") == []

@@ -75,7 +75,7 @@ def test_a_copy_of_a_message_without_an_id_has_the_one_that_it_is_known_by(text)
         '{"NServiceBus.MessageId":"m","own":"x","NServiceBus.ProcessingStarted":"old"}',
     ],
 )
-def test_whatever_the_text_looks_like_the_copy_says_the_same(text):
+def test_a_copy_has_the_same_headers_for_any_form_of_their_text(text):
     assert headers_of(text) == {wire.MESSAGE_ID: "m", "own": "x", **ADDED}
 
 
@@ -84,7 +84,7 @@ def test_a_value_that_looks_like_headers_is_a_value():
     assert headers_of(wire.encode({"own": own})) == {"own": own, wire.MESSAGE_ID: "m1", **ADDED}
 
 
-def test_copies_never_expire_unless_told_to():
+def test_copies_never_expire_unless_a_lifetime_is_set():
     text = wire.encode({wire.MESSAGE_ID: "m", wire.TIME_TO_BE_RECEIVED: "00:00:01"})
     assert list(copies_of(text, text).milliseconds) == [NEVER_EXPIRES] * 2
     assert list(copies_of(text, text, audit_time_to_live=2.5).milliseconds) == [2500] * 2
@@ -92,7 +92,7 @@ def test_copies_never_expire_unless_told_to():
     assert headers_of(text)[wire.TIME_TO_BE_RECEIVED] == "00:00:01"
 
 
-def test_a_copy_says_that_servicecontrol_was_told_of_a_retry():
+def test_a_copy_says_that_a_retry_was_reported_to_servicecontrol():
     text = wire.encode({wire.MESSAGE_ID: "m", **RETRIED})
     assert headers_of(text) == {wire.MESSAGE_ID: "m", **RETRIED, **ADDED, wire.RETRY_ACKNOWLEDGEMENT_SENT: "true"}
     assert import_audit(copies_of(text).headers[0]).acknowledge_retry is False

@@ -86,7 +86,7 @@ def test_a_declared_type_stands_for_one_that_is_null():
         send(ordinal=2**40),
     ],
 )
-def test_what_means_something_is_sent(outcome):
+def test_valid_values_are_sent(outcome):
     found = sorted_out(outcome)
     assert (found.failures, [part.num_rows for part in found.sends]) == ({}, [3, 1])
 
@@ -118,6 +118,6 @@ def test_a_delay_that_is_wrong_for_all_messages_is_refused_where_it_is_written(s
         check_span("send", "delay", seconds)
 
 
-def test_spans_that_mean_something_are_accepted():
+def test_valid_time_spans_are_accepted():
     for name, seconds in (("delay", 0), ("delay", -5), ("delay", timedelta(days=1)), ("time_to_live", 0.001)):
         check_span("send", name, seconds)

@@ -68,7 +68,7 @@ def test_the_type_of_a_row_wins_over_that_of_its_queue_and_neither_means_none():
     assert [headers[wire.ENCLOSED_MESSAGE_TYPES] for headers in declared] == ["Own.Type", "Shop.Invoice"]
 
 
-def test_bodies_and_queues_go_together():
+def test_bodies_are_grouped_by_queue():
     ready = sent(
         (message(1), send("billing", body=b"1"), send("shipping", body=b"")),
         (message(2), send("billing", body=b"2")),
@@ -114,7 +114,7 @@ def test_a_reply_to_a_saga_names_it_and_a_send_does_not():
         assert not {wire.SAGA_ID, wire.SAGA_TYPE, wire.ORIGINATING_SAGA_ID} & set(other)
 
 
-def test_delayed_messages_say_when_and_where_to_and_are_kept_apart():
+def test_delayed_messages_carry_their_time_and_destination_and_are_kept_separate():
     ready = sent((message(1), send(delay=90_000)), (message(2), send()), (message(3), send(delay=0)))
     later = next(each for each in ready if each.delayed)
     assert (later.destination, list(later.milliseconds)) == ("billing", [90_000, 0])
@@ -164,14 +164,14 @@ def test_a_program_cannot_change_the_headers_of_the_platform(name):
     assert changed == plain
 
 
-def test_texts_of_others_are_escaped():
+def test_texts_of_incoming_messages_are_escaped():
     hard = 'a"b\\c/d\n😀'
     (headers,) = headers_of((message(conversation_id=hard, message_id=hard), send(message_type=hard)))
     assert (headers[wire.CONVERSATION_ID], headers[wire.RELATED_TO]) == (hard, hard)
     assert headers[wire.ENCLOSED_MESSAGE_TYPES] == hard
 
 
-def test_nothing_becomes_nothing():
+def test_no_outcomes_make_no_envelopes():
     found = sort_outcomes(related())
     assert (found.failures, found.tables) == ({}, [])
     assert envelopes(found.sends, sending()) == []
@@ -206,7 +206,7 @@ def test_an_nginn_subscriber_learns_that_an_nginn_publisher_sent_an_event():
     assert len({each.ids[0] for each in ready}) == 1
 
 
-def test_a_queue_and_an_event_of_one_name_are_two_things():
+def test_a_queue_and_an_event_of_the_same_name_are_different_destinations():
     known = {"billing": Publication("billing", ["one"])}
     ready = sent((message(), send("billing"), publish("billing")), events=known)
     intents = {each.destination: json.loads(each.headers[0])[wire.MESSAGE_INTENT] for each in ready}

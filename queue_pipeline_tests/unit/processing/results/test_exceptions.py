@@ -1,4 +1,4 @@
-"""Exceptions as the error queue tells them: their names, and stack traces in the form of .NET."""
+"""Exceptions as the error queue describes them: their names, and stack traces in the form of .NET."""
 
 import functools
 import json
@@ -44,7 +44,7 @@ def raised(function, *arguments):
     raise AssertionError("nothing was raised")
 
 
-def told(function, *arguments):
+def failure_of(function, *arguments):
     return describe(raised(function, *arguments))
 
 
@@ -68,9 +68,9 @@ def frames(failure):
 
 
 def test_a_type_has_its_module_before_it_even_if_it_is_pythons_own():
-    assert told(int, "x").error_type == "builtins.ValueError"
+    assert failure_of(int, "x").error_type == "builtins.ValueError"
     assert describe(Refused("no")).error_type == f"{HERE}.Refused"
-    assert told(json.loads, "{").error_type == "json.decoder.JSONDecodeError"
+    assert failure_of(json.loads, "{").error_type == "json.decoder.JSONDecodeError"
 
 
 def test_a_type_made_in_a_function_has_a_name_without_brackets():
@@ -82,7 +82,7 @@ def test_a_type_made_in_a_function_has_a_name_without_brackets():
 
 
 def test_frames_are_those_of_dot_net_with_the_innermost_first():
-    failure = told(Till().count)
+    failure = failure_of(Till().count)
     title, first, second, *_ = failure.stack_trace.splitlines()
     assert title == "builtins.ZeroDivisionError: division by zero"
     assert re.fullmatch(rf"   at {re.escape(HERE)}\.Till\._count\(\) in {re.escape(FILE)}:line \d+", first)
@@ -91,7 +91,7 @@ def test_frames_are_those_of_dot_net_with_the_innermost_first():
 
 
 def test_the_line_is_the_one_that_raised():
-    (first, *_) = parse_frames(told(Till().count).stack_trace)
+    (first, *_) = parse_frames(failure_of(Till().count).stack_trace)
     assert "return 1 / divisor" in Path(first.file).read_text().splitlines()[first.line - 1]
 
 
@@ -104,18 +104,18 @@ def test_the_line_is_the_one_that_raised():
     ],
 )
 def test_names_that_python_writes_in_brackets_lose_them(function, name):
-    assert frames(told(function))[0] == f"{HERE}.{name}"
+    assert frames(failure_of(function))[0] == f"{HERE}.{name}"
 
 
 def test_code_that_never_was_in_a_file_has_a_frame_without_one():
-    failure = told(exec, "def f():\n    1 / 0\nf()", {"__name__": "made.up"})
+    failure = failure_of(exec, "def f():\n    1 / 0\nf()", {"__name__": "made.up"})
     assert failure.stack_trace.splitlines()[1:3] == ["   at made.up.f()", "   at made.up.module()"]
     assert frames(failure)[:2] == ["made.up.f", "made.up.module"]
 
 
 def test_code_without_a_module_is_named_after_its_file():
     code = compile("1 / 0", "/srv/shop/a prices.py", "exec")
-    failure = told(exec, code, {"__name__": None})
+    failure = failure_of(exec, code, {"__name__": None})
     assert failure.stack_trace.splitlines()[1] == "   at a_prices.module() in /srv/shop/a prices.py:line 1"
     (first, *_) = parse_frames(failure.stack_trace)
     assert (first.file, first.line) == ("/srv/shop/a prices.py", 1)
@@ -123,29 +123,29 @@ def test_code_without_a_module_is_named_after_its_file():
 
 def test_relative_paths_become_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    failure = told(exec, compile("1 / 0", "script.py", "exec"), {"__name__": "__main__"})
+    failure = failure_of(exec, compile("1 / 0", "script.py", "exec"), {"__name__": "__main__"})
     assert failure.stack_trace.splitlines()[1] == f"   at __main__.module() in {tmp_path}/script.py:line 1"
 
 
 def test_the_source_is_the_package_that_raised():
-    assert told(Till().count).source == HERE.partition(".")[0]
-    assert told(json.loads, "{").source == "json"
+    assert failure_of(Till().count).source == HERE.partition(".")[0]
+    assert failure_of(json.loads, "{").source == "json"
     assert describe(ValueError("never raised")).source is None
 
 
-def test_an_exception_that_was_never_raised_is_its_title():
+def test_an_exception_that_was_never_raised_has_no_frames_in_its_text():
     assert describe(ValueError("bad")) == Failure("builtins.ValueError", "bad", "builtins.ValueError: bad")
     assert describe(ValueError()).stack_trace == "builtins.ValueError"
 
 
-def test_a_cause_is_told_inside_and_its_frames_come_first():
+def test_a_cause_is_nested_and_its_frames_come_first():
     def fail():
         try:
             Till().count()
         except ZeroDivisionError as error:
             raise Refused("no change") from error
 
-    failure = told(fail)
+    failure = failure_of(fail)
     lines = failure.stack_trace.splitlines()
     assert (failure.error_type, failure.message) == (f"{HERE}.Refused", "no change")
     assert failure.inner_type == "builtins.ZeroDivisionError"
@@ -153,11 +153,11 @@ def test_a_cause_is_told_inside_and_its_frames_come_first():
     assert lines[2].startswith(f"   at {HERE}.Till._count() in ")
     end = lines.index("   --- End of inner exception stack trace ---")
     assert lines[end + 1].startswith(
-        f"   at {HERE}.test_a_cause_is_told_inside_and_its_frames_come_first.fail() in {FILE}:line "
+        f"   at {HERE}.test_a_cause_is_nested_and_its_frames_come_first.fail() in {FILE}:line "
     )
 
 
-def test_causes_of_causes_are_told_from_the_outside_in():
+def test_causes_of_causes_are_listed_from_the_outside_in():
     lines = describe(chained("a", "b", "c")).stack_trace.splitlines()
     assert lines[:3] == ["builtins.KeyError: 'a'", " ---> builtins.KeyError: 'b'", " ---> builtins.KeyError: 'c'"]
     assert [line for line in lines[3:] if line.startswith("   at")] == [
@@ -176,9 +176,9 @@ def test_what_was_being_handled_counts_as_a_cause_unless_the_program_says_otherw
                 raise Refused("no") from None
             raise Refused("no")  # noqa: B904
 
-    assert told(fail, False).inner_type == "builtins.ZeroDivisionError"
-    assert told(fail, True).inner_type is None
-    assert "ZeroDivision" not in told(fail, True).stack_trace
+    assert failure_of(fail, False).inner_type == "builtins.ZeroDivisionError"
+    assert failure_of(fail, True).inner_type is None
+    assert "ZeroDivision" not in failure_of(fail, True).stack_trace
 
 
 def test_the_first_of_a_group_counts_as_its_cause():
@@ -187,7 +187,7 @@ def test_the_first_of_a_group_counts_as_its_cause():
     assert failure.inner_type == f"{HERE}.Refused"
 
 
-def test_a_chain_that_bites_its_own_tail_ends():
+def test_a_cyclic_chain_ends():
     first, second = ValueError("first"), ValueError("second")
     first.__cause__, second.__cause__ = second, first
     assert describe(first).stack_trace.splitlines() == [
@@ -206,7 +206,7 @@ def test_an_endless_recursion_shows_where_it_began_and_where_it_ended():
     def again(depth):
         return again(depth + 1)
 
-    failure = told(again, 0)
+    failure = failure_of(again, 0)
     assert failure.error_type == "builtins.RecursionError"
     assert re.search(r"\n   --- \d+ frames left out ---\n", failure.stack_trace)
     names = frames(failure)
@@ -226,13 +226,13 @@ def test_a_long_text_ends_with_a_whole_line_and_keeps_the_innermost_frames():
     assert last.startswith("   at ") and re.search(r":line \d+$", last)
 
 
-def test_a_long_message_is_cut_as_in_its_header_and_stands_so_in_the_text():
+def test_a_long_message_is_cut_in_the_text_as_in_its_header():
     failure = describe(ValueError("x" * 100_000))
     assert failure.message == "x" * LONGEST_MESSAGE
     assert failure.stack_trace == f"builtins.ValueError: {failure.message}"
 
 
-def test_notes_follow_the_message():
+def test_the_notes_of_an_exception_follow_its_message():
     error = ValueError("bad")
     error.add_note("order 7")
     error.add_note("of customer 8")
@@ -246,7 +246,7 @@ def test_facts_that_an_exception_carries_are_kept_as_text():
 
 
 @pytest.mark.parametrize("data", [None, "text", ["list"], 7])
-def test_data_that_is_no_mapping_is_left_alone(data):
+def test_data_that_is_no_mapping_is_left_unchanged(data):
     assert describe(Refused("no", data)).data == {}
 
 
@@ -257,7 +257,7 @@ def test_many_or_long_facts_are_bounded():
     assert max(map(len, data.values())) == 2_048
 
 
-def test_an_exception_that_cannot_be_told_is_told_nevertheless():
+def test_an_exception_that_cannot_be_described_is_still_reported():
     class Mute(Exception):
         def __str__(self):
             raise RuntimeError("no words")
@@ -273,14 +273,14 @@ def test_an_exception_that_cannot_be_told_is_told_nevertheless():
     assert failure.data == {}
 
 
-def test_characters_that_no_database_carries_are_gone():
+def test_characters_that_no_database_stores_are_removed():
     failure = describe(Refused("a\0b\ud800c", {"k\0": "\udc00v"}))
     assert failure.message == "ab\ufffdc"
     assert failure.data == {"k": "\ufffdv"}
     assert failure.stack_trace == f"{HERE}.Refused: ab\ufffdc"
 
 
-def test_names_of_an_error_are_its_own_and_those_of_its_bases():
+def test_an_error_matches_its_own_name_and_those_of_its_bases():
     names = error_types(Refused("no"))
     assert names[:2] == (f"{HERE}.Refused", "Refused")
     assert {"builtins.ValueError", "ValueError", "builtins.Exception", "Exception"} <= set(names)
@@ -288,7 +288,7 @@ def test_names_of_an_error_are_its_own_and_those_of_its_bases():
     assert len(names) == len(set(names))
 
 
-def test_names_of_an_error_include_that_of_the_package_that_shows_it():
+def test_an_error_also_matches_its_name_in_the_package_that_exports_it():
     assert "json.JSONDecodeError" in error_types(raised(json.loads, "{"))
 
 

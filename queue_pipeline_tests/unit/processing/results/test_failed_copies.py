@@ -31,7 +31,7 @@ def messages(count, headers=None):
 
 
 @pytest.mark.parametrize("count", [1, 100, 20_000])
-def test_many_messages_of_one_reason_do_not_write_its_whole_story_each(count):
+def test_many_messages_with_the_same_reason_do_not_each_store_its_full_text(count):
     trace = "Error: no\n" + "   at shop.price() in /shop.py:line 7\n" * 20_000
     kept = same_reason(messages(count), Failure("Error", "no", trace))[0]
     assert len(kept.stack_trace) <= max(SHORTEST_TRACE, MOST_TRACES // count)
@@ -39,7 +39,7 @@ def test_many_messages_of_one_reason_do_not_write_its_whole_story_each(count):
     assert kept.stack_trace.splitlines()[-1] == "   at shop.price() in /shop.py:line 7"
 
 
-def test_a_short_story_is_told_whole():
+def test_a_short_text_is_kept_whole():
     failure = Failure("Error", "no", "Error: no")
     assert list(same_reason(messages(5_000), failure).values()) == [failure] * 5_000
 

@@ -35,7 +35,7 @@ def test_headers_put_together_by_column_are_those_that_are_encoded_one_by_one(va
 
 @settings(deadline=None)
 @given(rows)
-def test_what_is_put_together_is_read_back_as_it_was(values):
+def test_headers_that_are_written_are_read_back_unchanged(values):
     firsts, seconds = zip(*values, strict=True)
     made = header_texts({"same": "s", "one": column(firsts), "two": column(seconds)}).to_pylist()
     for text, (first, second) in zip(made, values, strict=True):

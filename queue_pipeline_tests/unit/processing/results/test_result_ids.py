@@ -25,7 +25,7 @@ def test_an_id_is_the_version_five_uuid_of_what_it_results_from(rows, pipeline, 
     assert made == [str(uuid.uuid5(NAMESPACE, result_name(row, pipeline, queue, ordinal))) for row, ordinal in rows]
 
 
-def test_ids_stay_the_same_for_ever():
+def test_ids_never_change():
     """A change here would send twice what was sent before an upgrade and is processed again after it."""
     assert result_ids(["7f9c24e8-3b12-4fef-91d4-2e7a9e2a1f10"], "orders", "billing", [0]) == [
         "96a75666-b604-5fa9-9122-b5ff3752a09d"
@@ -48,13 +48,13 @@ def test_every_part_of_a_result_changes_its_id():
 def test_numbers_do_not_depend_on_the_order_in_which_spark_returns_the_rows(rows, random):
     shuffled = random.sample(rows, len(rows))
 
-    def told(given_rows):
+    def numbered_rows(given_rows):
         return sorted(
             (row[0], number, row[1] or 0, row[2] or b"")
             for row, number in zip(given_rows, numbered(given_rows), strict=True)
         )
 
-    assert told(rows) == told(shuffled)
+    assert numbered_rows(rows) == numbered_rows(shuffled)
 
 
 @settings(deadline=None)
@@ -64,7 +64,7 @@ def test_the_results_of_a_message_have_different_numbers(rows):
     assert len(set(pairs)) == len(pairs)
 
 
-def test_numbers_of_the_transform_are_kept_where_they_tell_results_apart():
+def test_numbers_of_the_transform_are_kept_where_they_distinguish_results():
     assert numbered([("a", 7, b""), ("a", 3, b""), ("b", 7, b"")]) == [7, 3, 7]
     assert numbered([("a", None, b"x"), ("b", None, b"y")]) == [0, 0]
 

@@ -97,7 +97,7 @@ def table_rows(found):
 
 @settings(deadline=None)
 @given(st.lists(st.integers(-3, 40), unique=True, min_size=1), st.data())
-def test_what_is_looked_up_is_what_would_have_come_along(known, data):
+def test_looked_up_origins_equal_those_that_come_with_the_results(known, data):
     """In any order, with several results for a message and none for another, in one chunk or several."""
     numbers = data.draw(st.lists(st.sampled_from(known), max_size=30))
     cut = data.draw(st.integers(0, len(numbers)))
@@ -120,7 +120,7 @@ def test_a_result_for_each_message_in_order_needs_no_search():
 
 
 @pytest.mark.parametrize("stranger", [0, 4, 10, -1, None])
-def test_results_of_no_message_of_the_batch_are_noticed(stranger):
+def test_results_that_belong_to_no_message_of_the_batch_are_noticed(stranger):
     messages = batch([3, 5, 9])
     assert look_up_origin(only_numbers([3, stranger]), messages) is None
     assert look_up_origin(only_numbers([stranger]), messages) is None
@@ -131,7 +131,7 @@ def test_a_result_without_row_version_is_not_that_of_a_message_whose_row_version
     assert look_up_origin(only_numbers([3, None]), batch([3, -1, 4])) is None
 
 
-def test_any_result_of_an_empty_batch_is_a_stranger():
+def test_any_result_of_an_empty_batch_is_refused():
     assert look_up_origin(only_numbers([3]), batch([])) is None
 
 
@@ -233,7 +233,7 @@ def test_where_every_message_fails_nothing_is_left():
     assert (found.sends, found.tables, len(found.failures)) == ([], [], 2)
 
 
-def test_a_failure_without_a_reason_is_one_all_the_same():
+def test_a_failure_without_a_reason_is_still_a_failure():
     found = sort_outcomes(related((message(1), fail(None)), (message(2), fail("reason"))))
     assert reasons(found) == [(REFUSED, NO_REASON, 1), (REFUSED, "reason", 2)]
 

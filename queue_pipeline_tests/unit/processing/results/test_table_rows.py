@@ -121,7 +121,7 @@ def test_rows_to_append_of_several_parts_are_all_kept():
     assert found.rows == [(1,), (2,), (2,), (3,)]
 
 
-def test_other_tables_keys_and_columns_stay_apart():
+def test_other_tables_keys_and_columns_stay_separate():
     parts = [
         rows(k=["a"], n=[1]),
         rows(table="others", k=["a"], n=[2]),
@@ -149,7 +149,7 @@ numbers = st.none() | st.integers(-LARGEST - 1, LARGEST)
 
 @settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(st.sampled_from("abc"), numbers), min_size=1, max_size=6), min_size=1, max_size=4))
-def test_a_batch_in_parts_adds_up_to_what_it_would_in_one(parts):
+def test_a_batch_in_several_parts_has_the_same_sums_as_in_one(parts):
     """Exactly, with Python's integers as the reference."""
     made = [
         rows(k=[key for key, _ in part], n=pa.array([number for _, number in part], pa.int64())).summed()

@@ -39,7 +39,7 @@ def after(memory, *waitings, most=8):
 
 @settings(deadline=None)
 @given(policies, demands, memories)
-def test_no_policy_starts_more_than_there_is_room_for(policy, wanted, memory):
+def test_no_policy_starts_more_than_the_free_slots(policy, wanted, memory):
     count, _ = slots_to_start(policy, wanted, memory)
     assert 0 <= count <= wanted.room
 
@@ -70,24 +70,24 @@ def test_no_sequence_of_peeks_ever_has_more_than_the_maximum_in_flight(policy, m
 
 @settings(deadline=None)
 @given(policies, demands)
-def test_something_is_started_when_messages_wait_and_nobody_is_at_work(policy, wanted):
+def test_a_run_is_started_when_messages_wait_and_no_receiver_is_at_work(policy, wanted):
     alone = Demand(max(1, wanted.waiting), wanted.capped, 0, wanted.batch_messages, wanted.max_concurrency)
     assert slots_to_start(policy, alone, RampUp())[0] >= 1
 
 
 @settings(deadline=None)
 @given(demands)
-def test_pending_starts_one_receiver_for_each_batch_as_far_as_there_is_room(wanted):
+def test_pending_starts_one_receiver_for_each_batch_up_to_the_free_slots(wanted):
     batches = wanted.room if wanted.capped and wanted.waiting else ceil(wanted.waiting / wanted.batch_messages)
     assert pending(wanted) == min(batches, wanted.room)
 
 
-def test_pending_takes_all_the_room_for_a_count_that_hit_its_limit():
+def test_pending_uses_all_free_slots_for_a_count_that_hit_its_limit():
     assert pending(demand(1_000, capped=True, batch=1_000, in_flight=3)) == 5
     assert pending(demand(1_000, capped=False, batch=1_000, in_flight=3)) == 1
 
 
-def test_fixed_takes_all_the_room_for_a_single_message():
+def test_fixed_uses_all_free_slots_for_a_single_message():
     assert fixed(demand(1, in_flight=2)) == 6
     assert fixed(demand(0, in_flight=2)) == 0
 

@@ -52,7 +52,7 @@ def test_a_run_adds_up_its_batches():
     assert run.messages_per_second > 0
 
 
-def test_latencies_are_told_over_all_batches_of_a_run():
+def test_latencies_are_reported_over_all_batches_of_a_run():
     run = figures(report([float(n) for n in range(1, 51)]), report([float(n) for n in range(51, 102)]))
     assert (run.latency.p50, run.latency.p95, run.latency.longest) == (51, 96, 101)
 
@@ -135,7 +135,7 @@ def test_the_last_report_of_a_run_has_its_sums_too():
         (report([1.0], generation=2), "batch c (generation 2): "),
     ],
 )
-def test_a_batch_is_told_in_one_line(batch, says):
+def test_a_batch_is_reported_in_one_line(batch, says):
     assert says in sentence(batch)
 
 

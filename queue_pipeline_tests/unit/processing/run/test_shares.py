@@ -17,7 +17,7 @@ from queue_pipeline.processing.run.take import SMALLEST_SHARE, share
         (30_000, 4, 7_500),
     ],
 )
-def test_a_batch_takes_its_share_of_what_waits(waiting, slots, expected):
+def test_a_batch_takes_its_share_of_the_waiting_messages(waiting, slots, expected):
     assert share(waiting, slots, 40_000) == expected
 
 

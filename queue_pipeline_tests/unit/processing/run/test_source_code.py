@@ -44,7 +44,7 @@ def test_the_changed_module_is_named(project):
     assert code.change() == "shop_of_tests.prices"
 
 
-def test_a_change_that_is_undone_is_none(project):
+def test_a_change_that_is_undone_does_not_count(project):
     code = SourceCode()
     write(project / "prices.py", "TAX = 21\n", LONG_AGO + 1)
     assert code.change() is not None
@@ -114,7 +114,7 @@ def test_code_that_was_written_before_the_process_began_is_certain(project):
     assert SourceCode().uncertain is None
 
 
-def test_a_file_of_the_future_is_certain(project):
+def test_a_file_with_a_time_in_the_future_is_certain(project):
     write(project / "prices.py", "TAX = 21\n", time.time() + 3600)
     assert SourceCode().uncertain is None
 
@@ -132,7 +132,7 @@ def test_the_same_code_has_the_same_fingerprint_wherever_it_is(project, tmp_path
     assert SourceCode({"shop_of_tests"}).fingerprint != first
 
 
-def test_the_newest_file_or_the_load_tells_since_when_the_code_is_what_it_is(project):
+def test_the_newest_file_or_the_load_gives_the_time_of_the_last_code_change(project):
     code = SourceCode()
     assert code.changed_at() >= code.loaded_at
     later = time.time() + 100
@@ -153,7 +153,7 @@ def test_a_module_that_is_loaded_late_is_uncertain_if_it_was_written_since_the_l
     assert code.uncertain == "shop_of_tests.late"
 
 
-def test_what_is_forgotten_is_loaded_anew(project):
+def test_forgotten_code_is_loaded_again(project):
     code = SourceCode()
     main, prices = sys.modules["__main__"], sys.modules["shop_of_tests.prices"]
     write(project / "prices.py", "TAX = 100\n", LONG_AGO + 1)

@@ -57,7 +57,7 @@ def test_nothing_begins_before_its_time_or_after_a_search_that_found_nothing(vie
 
 
 @given(views)
-def test_an_isolated_batch_has_no_other_beside_it(view):
+def test_no_other_batch_is_in_work_beside_an_isolated_one(view):
     if view.in_work and (view.is_isolating or view.has_isolated):
         assert not begins(view)
 
@@ -97,7 +97,7 @@ def test_no_wait_makes_a_due_message_late(view):
 
 @dataclass
 class Simulation:
-    """A queue of batches and a run that does what it is told; each batch takes one wait."""
+    """A queue of batches and a run that follows its instructions; each batch takes one wait."""
 
     batches: int
     slots: int

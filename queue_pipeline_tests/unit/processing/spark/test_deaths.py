@@ -35,7 +35,7 @@ def test_a_kill_says_that_the_kernel_may_have_done_it():
 
 
 @given(code=st.integers(0, 127))
-def test_an_exit_code_is_named_and_the_one_of_full_memory_in_words(code):
+def test_an_exit_code_is_named_and_that_of_full_memory_explained(code):
     assert f"exit code {code}" in cause_of_exit(code)
     assert ("java.lang.OutOfMemoryError" in cause_of_exit(code)) == (code == 52)
 
@@ -66,12 +66,12 @@ def test_a_lost_executor_is_shared_and_its_reason_is_kept():
         MemoryError(),
     ],
 )
-def test_what_fails_in_one_batch_alone_is_not_shared(error):
+def test_an_error_that_fails_only_one_batch_is_not_shared(error):
     assert shared_loss(error) is None
 
 
 @given(names=st.lists(st.sampled_from([ValueError, RuntimeError, KeyError]), max_size=5))
-def test_spark_is_found_behind_the_words_of_a_transform(names):
+def test_an_error_of_spark_is_found_behind_one_of_a_transform(names):
     error, plain = of_spark("gone"), ValueError("a")
     for kind in names:
         outer, other = kind("mine"), kind("mine")
@@ -81,7 +81,7 @@ def test_spark_is_found_behind_the_words_of_a_transform(names):
     assert not involves_spark(plain)
 
 
-def test_a_chain_that_bites_its_own_tail_ends():
+def test_a_cyclic_chain_ends():
     one, two = ValueError("one"), ValueError("two")
     one.__context__, two.__context__ = two, one
     assert not involves_spark(one)

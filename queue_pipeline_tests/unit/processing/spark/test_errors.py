@@ -1,4 +1,4 @@
-"""Errors of Spark as the error queue tells them: a worker's exception as itself, without the JVM's part."""
+"""Errors of Spark as the error queue describes them: a worker's exception as itself, without the JVM's part."""
 
 import textwrap
 
@@ -22,7 +22,7 @@ def raised(function, *arguments):
     raise AssertionError("nothing was raised")
 
 
-def told(function, *arguments):
+def failure_of(function, *arguments):
     return describe(raised(function, *arguments))
 
 
@@ -74,10 +74,10 @@ CHAINED = textwrap.dedent("""
 
 
 def worker(error):
-    return told(raising, SparkError(WORKER.replace("{error}", error)))
+    return failure_of(raising, SparkError(WORKER.replace("{error}", error)))
 
 
-def test_an_exception_of_a_worker_is_told_as_if_it_were_raised_here():
+def test_an_exception_of_a_worker_is_described_as_if_it_were_raised_here():
     failure = worker("ValueError: bad")
     assert (failure.error_type, failure.message, failure.source) == ("builtins.ValueError", "bad", "prices")
     lines = failure.stack_trace.splitlines()
@@ -107,7 +107,7 @@ def test_a_workers_exception_is_read_as_python_prints_it(printed, name, message)
 
 
 def test_causes_in_a_worker_are_causes_here_and_the_jvm_is_left_out():
-    failure = told(raising, SparkError(CHAINED))
+    failure = failure_of(raising, SparkError(CHAINED))
     assert (failure.error_type, failure.inner_type) == ("shop.errors.Unknown", "builtins.KeyError")
     assert failure.message == "no price\nfor an apple"
     assert failure.stack_trace.splitlines()[:7] == [
@@ -123,7 +123,7 @@ def test_causes_in_a_worker_are_causes_here_and_the_jvm_is_left_out():
 
 
 @pytest.mark.parametrize(("text", "end"), [(WORKER, "ValueError"), (CHAINED, "shop.errors.Unknown")])
-def test_a_message_that_was_cut_before_it_names_its_exception_is_told_as_it_is(text, end):
+def test_a_message_cut_before_the_name_of_its_exception_is_reported_unchanged(text, end):
     cut = text[: text.index(end)]
     failure = describe(SparkError(cut))
     assert failure.error_type == "pyspark.errors.exceptions.connect.PythonException"
@@ -161,7 +161,7 @@ def test_a_group_of_exceptions_in_a_worker_is_named():
     assert frames(failure) == ["prices.price"]
 
 
-def test_only_spark_speaks_for_workers():
+def test_only_errors_of_spark_are_parsed_for_errors_of_workers():
     failure = describe(ValueError(WORKER))
     assert failure.error_type == "builtins.ValueError"
     assert failure.message.strip().startswith("An exception was thrown")
@@ -175,7 +175,7 @@ def test_other_errors_of_spark_keep_their_condition_and_lose_the_jvm():
     assert failure.message == text.strip()
 
 
-def test_how_the_client_heard_of_an_error_is_no_cause_of_it():
+def test_the_clients_transport_error_is_not_shown_as_a_cause():
     rendezvous = type("_MultiThreadedRendezvous", (Exception,), {"__module__": "grpc._channel"})
 
     def fail():
@@ -184,7 +184,7 @@ def test_how_the_client_heard_of_an_error_is_no_cause_of_it():
         except rendezvous:
             raise SparkError("[OH] no")  # noqa: B904
 
-    failure = told(fail)
+    failure = failure_of(fail)
     assert failure.inner_type is None
     assert "INTERNAL" not in failure.stack_trace
 

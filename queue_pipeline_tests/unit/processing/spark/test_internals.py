@@ -44,14 +44,14 @@ def test_a_name_begins_as_the_variable_does():
     assert acc == f"acc_{number(acc)}"
 
 
-def test_numbers_in_a_block_are_out_of_the_way_of_those_that_a_module_was_given():
+def test_numbers_in_a_block_do_not_collide_with_those_outside():
     (before,) = names("x")
     with stable_names():
         (within,) = names("x")
     assert number(within) >= 1_000_000 > number(before)
 
 
-def test_outside_of_a_block_numbering_goes_on_where_it_was():
+def test_outside_of_a_block_numbering_continues():
     with stable_names():
         names("x")
     (before,) = names("x")
@@ -68,7 +68,7 @@ def test_a_block_that_raises_ends_too():
     assert number(names("x")[0]) < number(within)
 
 
-def test_a_nested_block_begins_anew_and_the_outer_one_goes_on():
+def test_a_nested_block_starts_its_own_numbering_and_the_outer_one_continues():
     with stable_names():
         first = names("x", "y")
         with stable_names():
@@ -194,7 +194,7 @@ def test_attempts_at_the_same_time_have_sessions_of_their_own(base):
         assert (one.client.ended, other.client.ended) == ([], ["released", "closed"])
 
 
-def test_a_session_is_a_clone_of_the_one_that_the_run_has_by_then(base):
+def test_a_session_is_a_clone_of_the_current_session_of_the_run(base):
     bases = iter([base, Session()])
     sessions = AttemptSessions(lambda: next(bases))
     with sessions.session() as first:
@@ -265,7 +265,7 @@ def test_an_interrupt_that_fails_for_one_session_reaches_the_next(base, monkeypa
 # --- rows of a frame ---------------------------------------------------------------------------------------
 
 
-def test_rows_are_collected_without_a_question_for_their_schema(base):
+def test_rows_are_collected_without_a_request_for_their_schema(base):
     rows = pa.table({"n": [1]})
     frame = type("Frame", (), {"_to_table": lambda self: (rows, "schema")})()
     assert collected(frame) is rows

@@ -40,13 +40,13 @@ def free_port() -> int:
 
 
 def test_the_process_is_found_and_its_arguments_are_not_shown(listener: tuple[subprocess.Popen[str], int]) -> None:
-    """They may hold tokens and passwords, and a run's log is there for everybody who sees Dagster."""
+    """They may hold tokens and passwords, and a run's log can be read by every user of Dagster."""
     process, port = listener
     assert port_holder(port) == PortHolder(process.pid, sys.executable)
     assert str(port_holder(port)) == f"process {process.pid} ({sys.executable})"
 
 
-def test_of_an_interpreter_the_script_or_the_module_is_shown(tmp_path: Path) -> None:
+def test_the_script_or_module_of_an_interpreter_is_shown(tmp_path: Path) -> None:
     script = tmp_path / "serve.py"
     script.write_text(LISTEN.format(host="127.0.0.1", family="AF_INET"))
     for own in (["serve.py"], ["-m", "serve"]):
@@ -62,7 +62,7 @@ def test_a_port_that_is_free_has_no_holder() -> None:
     assert port_holder(free_port()) is None
 
 
-def test_of_java_the_class_that_runs_is_shown(tmp_path: Path) -> None:
+def test_the_main_class_of_a_java_process_is_shown(tmp_path: Path) -> None:
     java = tmp_path / "java"
     java.symlink_to(sys.executable)
     main = "org.apache.spark.deploy.master.Master"

@@ -91,7 +91,7 @@ def test_further_properties_are_pairs(text, properties):
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "reported"),
     [
         ("spark.executor.memory", "is not key=value"),
         ("executor.memory=4g", "is not key=value"),
@@ -102,25 +102,25 @@ def test_further_properties_are_pairs(text, properties):
         ("spark.good=2", "twice"),
     ],
 )
-def test_a_pair_that_cannot_be_is_named(bad, told):
+def test_an_invalid_pair_is_named(bad, reported):
     with pytest.raises(ConfigurationError) as caught:
         spark_config("yarn", {"QUEUE_PIPELINE_SPARK_CONF": f"spark.good=1;{bad};spark.fine=2"})
     key, equals, value = bad.partition("=")
     assert repr(f"{key}=…" if equals else key) in str(caught.value)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert not value or f"={value}" not in str(caught.value), "a value may be a secret"
     assert "QUEUE_PIPELINE_SPARK_CONF" in str(caught.value)
     assert "spark.fine" not in str(caught.value)
 
 
-def test_the_token_of_a_setting_that_cannot_be_is_not_shown():
+def test_the_token_of_an_invalid_setting_is_not_shown():
     with pytest.raises(ConfigurationError, match=r"QUEUE_PIPELINE_SPARK is 'cs://host:15002/'; use one of: ") as caught:
         spark_config("cs://host:15002/;token=secret", {})
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("setting", [None, "local[2]", "sc://host", "spark://127.0.0.1:7077", "yarn"])
-def test_further_properties_win_whatever_spark_it_is(setting):
+def test_further_properties_win_on_every_kind_of_spark(setting):
     environment = {"QUEUE_PIPELINE_SPARK_CONF": "spark.sql.shuffle.partitions=8;spark.speculation=true"}
     plain = spark_config(setting, {})
     assert spark_config(setting, environment) == {
@@ -148,7 +148,7 @@ def test_a_connect_server_is_named_by_its_address_and_keeps_its_own_memory():
 
 
 @pytest.mark.parametrize("setting", ["locl[*]", "warm:yarn", "warm:", "warm:spark://host", "http://host", "local[x]"])
-def test_anything_else_is_refused_with_the_forms_that_there_are(setting):
+def test_anything_else_is_refused_with_the_valid_forms(setting):
     with pytest.raises(ConfigurationError) as caught:
         spark_config(setting, {})
     assert repr(setting) in str(caught.value)
@@ -157,11 +157,11 @@ def test_anything_else_is_refused_with_the_forms_that_there_are(setting):
 
 
 @pytest.mark.parametrize("setting", [None, "local[2]", "sc://host", "yarn"])
-def test_times_are_utc_whatever_spark_it_is(setting):
+def test_times_are_utc_on_every_kind_of_spark(setting):
     assert spark_config(setting, {})["spark.sql.session.timeZone"] == "UTC"
 
 
-def test_a_connect_server_that_is_not_there_is_noticed_at_once(closed_port):
+def test_a_missing_connect_server_is_noticed_at_once(closed_port):
     resource = SparkResource(spark_config=spark_config(f"sc://127.0.0.1:{closed_port}/;token=hush", {}))
     started = time.monotonic()
     with pytest.raises(SparkUnavailableError) as caught:
@@ -178,14 +178,14 @@ def test_a_server_that_listens_is_reachable():
         check_reachable({"spark.remote": f"sc://127.0.0.1:{listener.getsockname()[1]}"})
 
 
-def test_a_master_that_is_not_there_is_noticed_at_once(closed_port):
+def test_a_missing_master_is_noticed_at_once(closed_port):
     with pytest.raises(SparkUnavailableError) as caught:
         check_reachable({"spark.master": f"spark://127.0.0.1:{closed_port}"})
     assert f"no Spark master answers at 127.0.0.1:{closed_port}" in str(caught.value)
     assert "scripts/cluster start" in str(caught.value)
 
 
-def test_of_several_masters_one_has_to_be_there(closed_port):
+def test_one_of_several_masters_has_to_be_reachable(closed_port):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         check_reachable({"spark.master": f"spark://127.0.0.1:{closed_port},127.0.0.1:{port}"})
@@ -207,7 +207,7 @@ def test_a_java_that_is_too_old_is_named(monkeypatch, tmp_path):
         check_reachable({"spark.remote": "local[*]"})
 
 
-def test_workers_use_this_python_unless_somebody_chose_another(monkeypatch):
+def test_workers_use_this_python_unless_another_is_chosen(monkeypatch):
     import os
     import sys
 
@@ -242,7 +242,7 @@ def test_any_other_spark_is_left_to_its_own():
 
 
 @pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
-def test_whoever_chose_a_collector_gets_no_second_one(variable):
+def test_a_chosen_collector_gets_no_second_one_beside_it(variable):
     """Java does not start with two."""
     assert COLLECTOR not in spark_config(None, {variable: "-Xmx1g -XX:+UseSerialGC"})
     assert COLLECTOR in spark_config(None, {variable: "-Xmx1g"})

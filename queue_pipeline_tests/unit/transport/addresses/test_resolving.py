@@ -117,7 +117,7 @@ def test_a_schema_whose_own_name_has_brackets_keeps_them(text):
 
 @dialects
 @given(table=names, schema=names, catalog=names)
-def test_another_reader_of_sql_finds_the_same_names_in_the_quoted_table(dialect: Dialect, table, schema, catalog):
+def test_another_sql_parser_finds_the_same_names_in_the_quoted_table(dialect: Dialect, table, schema, catalog):
     assume(dialect.name != "sqlserver" or is_sqlserver_table(table))
     qualified = dialect.qualify(QueueAddress(table, schema, catalog if dialect.has_catalogs else None))
     tree = sqlglot.parse_one(f"SELECT 1 FROM {qualified}", dialect=SQLGLOT_NAMES[dialect.name])
@@ -132,7 +132,7 @@ def test_another_reader_of_sql_finds_the_same_names_in_the_quoted_table(dialect:
 
 @dialects
 @given(names)
-def test_another_reader_of_sql_finds_the_same_text_in_a_literal(dialect: Dialect, name):
+def test_another_sql_parser_finds_the_same_text_in_a_literal(dialect: Dialect, name):
     tree = sqlglot.parse_one(f"SELECT {dialect.literal(name)}", dialect=SQLGLOT_NAMES[dialect.name])
     (found,) = tree.find_all(exp.Literal, exp.National)
     assert found.name == name

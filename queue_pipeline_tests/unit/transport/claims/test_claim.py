@@ -16,5 +16,5 @@ from queue_pipeline.transport.claims.claim import ranges
         ([1, 3, 7, 8, 9, 12], [(1, 12)]),
     ],
 )
-def test_ranges_hold_no_message_that_was_not_asked_for(rows, found):
+def test_ranges_hold_only_the_requested_messages(rows, found):
     assert ranges(rows, [12, 9, 8, 7, 3, 1]) == found

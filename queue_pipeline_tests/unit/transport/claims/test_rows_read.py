@@ -20,15 +20,15 @@ def test_the_order_of_reading_does_not_matter(versions):
 
 
 @given(VERSIONS)
-def test_one_row_fewer_or_more_has_other_figures(versions):
+def test_removing_a_row_changes_the_summary(versions):
     assert all(RowsRead.of(versions) != RowsRead.of(v for v in versions if v != gone) for gone in versions)
 
 
 @pytest.mark.parametrize("other", [[1, 2, 5], [1, 4, 5], [0, 3, 5], [1, 3, 6], [-1, 3, 5]])
-def test_another_row_in_the_place_of_one_has_other_figures(other):
+def test_replacing_a_row_changes_the_summary(other):
     assert RowsRead.of([1, 3, 5]) != RowsRead.of(other)
 
 
-def test_it_names_itself():
+def test_a_summary_has_a_readable_text():
     assert str(RowsRead.of([-2, 7])) == "2 messages (row versions -2 to 7, checksum 100000005)"
     assert str(RowsRead()) == "no messages"

@@ -123,7 +123,7 @@ def test_an_error_while_rows_are_made_undoes_those_that_were_written(sqlite):
     assert stored(sqlite) == []
 
 
-def test_only_psycopg_copies(sqlite):
+def test_only_psycopg_uses_copy(sqlite):
     assert [name for name, driver in DRIVERS.items() if driver.copies] == [("postgresql", "psycopg")]
     with sqlite.transaction() as transaction, pytest.raises(TypeError, match="no COPY"):
         transaction.copy(Command("COPY t FROM STDIN"), [], [])
@@ -281,7 +281,7 @@ def test_the_limits_are_those_of_the_server():
     assert Driver.rows_per_insert * len(Row._fields) <= Driver.values_per_statement
 
 
-def test_a_server_that_does_not_tell_its_isolation_level_is_refused_with_the_next_step(heard, monkeypatch):
+def test_a_server_that_does_not_report_its_isolation_level_is_refused_with_the_next_step(heard, monkeypatch):
     monkeypatch.setattr(Cursor, "fetchone", lambda cursor: None)
     engine = create_engine("mssql+pyodbc://host/shop?driver=x", creator=lambda: Connection(heard), _initialize=False)
     words = r"at an unknown level, .*execution_options\(isolation_level="

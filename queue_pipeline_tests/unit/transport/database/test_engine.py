@@ -97,7 +97,7 @@ def test_dead_connections_are_replaced_however_many_there_are(watched):
         assert user.exec_driver_sql("SELECT 1").scalar_one() == 1
 
 
-def test_a_place_that_refuses_is_an_error_for_the_caller_and_is_tried_again(watched):
+def test_a_database_that_cannot_be_opened_is_an_error_for_the_caller_and_is_tried_again(watched):
     watched.path.parent.write_text("a file where the folder should be")
     with pytest.raises(DatabaseUnavailableError, match="folder"):
         watched.used()
@@ -105,7 +105,7 @@ def test_a_place_that_refuses_is_an_error_for_the_caller_and_is_tried_again(watc
     assert watched.used() is watched.opened[0]
 
 
-def test_no_more_than_a_few_stay_open_unused(watched):
+def test_only_a_few_unused_connections_stay_open(watched):
     drivers = give_back(watched.take(IDLE_CONNECTIONS + 3))
     assert len(set(drivers)) == IDLE_CONNECTIONS + 3
     assert watched.closed == drivers[IDLE_CONNECTIONS:]
@@ -159,7 +159,7 @@ def test_after_a_fork_the_pool_keeps_what_the_child_opened(watched):
     assert in_a_child(lambda: watched.used() is watched.used() is not inherited)
 
 
-def test_a_second_fork_is_as_good_as_the_first(watched):
+def test_a_second_fork_works_like_the_first(watched):
     first = watched.used()
 
     def check():
@@ -205,8 +205,8 @@ def test_threads_share_the_engine_without_sharing_a_connection(watched):
     assert len(watched.opened) <= 6
 
 
-def test_a_question_of_sqlalchemys_that_the_server_refuses_breaks_no_engine(watched, monkeypatch):
-    """It asks a new server about itself before anybody has a connection, and ignores what is refused."""
+def test_a_query_of_sqlalchemy_that_the_server_refuses_breaks_no_engine(watched, monkeypatch):
+    """It asks a new server about itself before any program has a connection, and ignores what is refused."""
     refused = []
 
     def ask(connection):

@@ -65,14 +65,14 @@ VICTIM_TEXT = (
         (pyodbc.Error(), Fault.OTHER),
     ],
 )
-def test_errors_of_sqlserver_are_told_apart(error, fault):
+def test_errors_of_sqlserver_are_distinguished(error, fault):
     assert SqlServer().fault(error) is fault
 
 
 @pytest.mark.parametrize(
     ("fault", "numbers"),
     [
-        # Locks, memory and workers that a busy server lacks for a moment; a snapshot that somebody changed.
+        # Locks, memory and workers that a busy server lacks for a moment; a snapshot that another transaction changed.
         (Fault.VICTIM, (1204, 701, 8645, 8651, 3960)),
         # Azure's throttling and failover; a replica that is no longer primary; a session that was ended.
         (Fault.CONNECTION, (40501, 40540, 40143, 10928, 10929, 49918, 49919, 49920, 4221, 976, 983, 596, 6005)),
@@ -80,7 +80,7 @@ def test_errors_of_sqlserver_are_told_apart(error, fault):
         (Fault.RESOURCES, (9002, 1101, 1105, 3906)),
     ],
 )
-def test_a_sick_sqlserver_is_not_the_fault_of_a_message(fault, numbers):
+def test_a_failing_sqlserver_is_not_the_fault_of_a_message(fault, numbers):
     """Whatever the state says: the batch is tried again as it is, and no message goes to the error queue."""
     for number in numbers:
         for error in (microsoft("42000", "words", number), freetds("HY000", "words", number)):
@@ -100,7 +100,7 @@ def test_a_sick_sqlserver_is_not_the_fault_of_a_message(fault, numbers):
         ('function "dbo.f" does not exist', Fault.OTHER),
     ],
 )
-def test_babelfish_says_what_is_missing_in_the_words_of_postgresql(words, fault):
+def test_babelfish_reports_what_is_missing_in_postgresqls_wording(words, fault):
     for error in (freetds("42000", words, 33557097), microsoft("42000", words, 33557097)):
         assert SqlServer().fault(error) is fault
 
@@ -175,7 +175,7 @@ def test_errors_of_postgresql_over_odbc_are_distinguished(error, fault):
         psqlodbc("23514", 'ERROR: new row for relation "connections" violates check constraint "closed"'),
     ],
 )
-def test_words_that_only_look_like_a_lost_connection_are_none(error):
+def test_an_error_text_that_only_resembles_a_lost_connection_is_another_error(error):
     """A queue or a column may well be called by such words, and a lost connection is an alarm."""
     assert PostgreSql().fault(error) is Fault.OTHER
 

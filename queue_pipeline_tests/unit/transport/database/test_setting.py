@@ -79,7 +79,7 @@ def test_a_whole_odbc_string_is_kept_as_it_is(scheme):
     assert url.query["odbc_connect"] == given_string
 
 
-def test_a_url_of_sqlalchemys_is_read_as_its_text_is():
+def test_a_url_object_of_sqlalchemy_is_read_like_its_text():
     text = f"postgresql://user:{quote(SECRET)}@host:5432/db?sslmode=require"
     assert database_url(make_url(text)) == database_url(text)
     with pytest.raises(ConfigurationError, match="unknown database scheme 'mysql'"):

@@ -15,7 +15,7 @@ def sqlite_error(work) -> sqlite3.Error:
     return caught.value
 
 
-def test_a_missing_table_of_sqlite_is_told_apart():
+def test_a_missing_table_of_sqlite_is_distinguished():
     connection = sqlite3.connect(":memory:")
     assert Sqlite().fault(sqlite_error(lambda: connection.execute("DELETE FROM orders"))) is Fault.MISSING_TABLE
     connection.close()
@@ -65,7 +65,7 @@ def test_a_damaged_sqlite_file_is_not_the_fault_of_a_message(tmp_path: Path):
     connection.close()
 
 
-def test_what_already_exists_in_sqlite_is_told_apart():
+def test_what_already_exists_in_sqlite_is_distinguished():
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE orders (Id TEXT)")
     for statement in ("CREATE TABLE orders (Id TEXT)", "ALTER TABLE orders ADD COLUMN Id TEXT"):
@@ -73,7 +73,7 @@ def test_what_already_exists_in_sqlite_is_told_apart():
     connection.close()
 
 
-def test_a_busy_sqlite_database_asks_for_another_try(tmp_path: Path):
+def test_a_busy_sqlite_database_asks_for_another_attempt(tmp_path: Path):
     path = tmp_path / "queues.db"
     holder, other = (sqlite3.connect(path, timeout=0, isolation_level=None) for _ in range(2))
     holder.execute("BEGIN IMMEDIATE")
@@ -90,7 +90,7 @@ def test_a_sqlite_file_that_may_not_be_written_is_a_matter_of_rights(tmp_path: P
     connection.close()
 
 
-def test_a_file_that_is_no_database_or_is_not_there_cannot_be_reached(tmp_path: Path):
+def test_a_file_that_is_no_database_or_does_not_exist_cannot_be_reached(tmp_path: Path):
     path = tmp_path / "notes.txt"
     path.write_text("no database at all, but long enough to be read as a header" * 20)
     connection = sqlite3.connect(path)

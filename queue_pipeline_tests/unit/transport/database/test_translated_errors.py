@@ -47,11 +47,11 @@ from queue_pipeline_tests.support.databases.odbc_errors import freetds, microsof
         (Exception(), ""),
     ],
 )
-def test_the_drivers_words_come_in_one_line_without_its_bookkeeping(error, words):
+def test_the_drivers_message_is_one_line_without_its_prefixes(error, words):
     assert driver_message(error) == words
 
 
-def test_brackets_inside_the_words_are_kept():
+def test_brackets_inside_the_message_are_kept():
     error = microsoft("42S02", "Invalid object name '[dbo].[orders]'.", 208)
     assert driver_message(error) == "Invalid object name '[dbo].[orders]'"
 
@@ -65,7 +65,7 @@ def test_brackets_inside_the_words_are_kept():
         (Exception(), None),
     ],
 )
-def test_the_servers_number_is_found_at_the_end(error, number):
+def test_the_error_number_of_the_server_is_found_at_the_end(error, number):
     assert native_number(error) == number
 
 
@@ -73,14 +73,14 @@ def test_the_servers_number_is_found_at_the_end(error, number):
     "secret", ["hunter2", "two  spaces", "tab\there", "ends with a dot.", "ends;", "[brackets] first"]
 )
 @pytest.mark.parametrize("text", ["login with {} failed", "login failed: {}", "{} was refused"])
-def test_a_secret_in_the_drivers_words_is_left_out(secret, text):
+def test_a_secret_in_the_drivers_message_is_left_out(secret, text):
     words = driver_message(microsoft("28000", text.format(secret), 18456), [secret])
     assert "***" in words
     assert secret.strip(" .;") not in words
     assert " ".join(secret.split()).strip(" .;") not in words
 
 
-def test_the_longer_of_two_secrets_is_left_out_whole():
+def test_the_longer_of_two_secrets_is_left_out_completely():
     words = driver_message(microsoft("28000", "PWD=swordfish", 18456), ["sword", "swordfish"])
     assert words == "PWD=***"
 
@@ -119,7 +119,7 @@ WHERE = "postgresql://u:***@host/db"
         (Fault.OTHER, "orders", DatabaseError, "orders"),
     ],
 )
-def test_an_error_names_its_queue_the_drivers_words_and_the_next_step(fault, queue, kind, next_step):
+def test_an_error_names_its_queue_the_drivers_message_and_the_next_step(fault, queue, kind, next_step):
     error = pyodbc.Error("HY000", "[HY000] the driver's words with hunter2 in them")
     ours = translate(fault, error, queue=queue, where=WHERE, secrets=["hunter2"])
     assert type(ours) is kind
@@ -159,7 +159,7 @@ def test_every_kind_of_fault_has_an_error_of_ours():
     }
 
 
-def test_a_queue_that_is_missing_is_told_by_name():
+def test_a_missing_queue_is_reported_by_name():
     ours = translate(Fault.MISSING_TABLE, Exception("x"), queue="or'ders@[dbo]", where="w")
     assert isinstance(ours, QueueNotFoundError)
     assert ours.queue == "or'ders@[dbo]"
@@ -167,7 +167,7 @@ def test_a_queue_that_is_missing_is_told_by_name():
     assert shlex.split(command) == ["queue-pipeline", "install", "or'ders@[dbo]"]
 
 
-def test_a_missing_right_is_told_with_the_queue_that_it_is_about():
+def test_a_missing_right_is_reported_with_its_queue():
     denied = translate(Fault.PERMISSION, psqlodbc("42501", "ERROR: permission denied"), queue="secrets", where=WHERE)
     assert isinstance(denied, AccessDeniedError)
     assert denied.queue == "secrets"

@@ -31,14 +31,14 @@ def test_a_failed_message_keeps_its_body_and_headers_and_says_where_when_and_why
     }
 
 
-def test_a_message_that_fails_again_tells_of_the_last_time():
+def test_a_message_that_fails_again_reports_the_last_failure():
     headers = {wire.EXCEPTION_MESSAGE: "before", wire.FAILED_QUEUE: "elsewhere"}
     copy = error_message(headers, b"", Failure("Bad", "now", "at line 5"), "orders", "Orders", NOW)
     assert (copy.headers[wire.EXCEPTION_MESSAGE], copy.headers[wire.FAILED_QUEUE]) == ("now", "orders")
     assert copy.headers[wire.EXCEPTION_STACK_TRACE] == "at line 5"
 
 
-def test_a_long_story_is_cut():
+def test_a_long_text_is_cut():
     copy = error_message({}, b"", Failure("Bad", "x" * 100_000), "orders", "Orders", NOW)
     assert len(copy.headers[wire.EXCEPTION_MESSAGE]) == LONGEST_MESSAGE
     assert len(copy.headers[wire.EXCEPTION_STACK_TRACE]) < LONGEST_MESSAGE + 10
@@ -56,13 +56,13 @@ def copied(headers=None, failure=None, **options):
     ).headers
 
 
-def test_a_long_story_is_measured_as_dot_net_measures_it():
-    told = copied(failure=Failure("Bad", "x" + "\U0001f600" * 10_000))[wire.EXCEPTION_MESSAGE]
-    assert len(told.encode("utf-16-le")) // 2 == LONGEST_MESSAGE - 1
-    assert set(told) == {"x", "\U0001f600"}
+def test_a_long_text_is_measured_as_dot_net_measures_it():
+    reported = copied(failure=Failure("Bad", "x" + "\U0001f600" * 10_000))[wire.EXCEPTION_MESSAGE]
+    assert len(reported.encode("utf-16-le")) // 2 == LONGEST_MESSAGE - 1
+    assert set(reported) == {"x", "\U0001f600"}
 
 
-def test_all_that_is_known_of_an_exception_is_told():
+def test_all_that_is_known_of_an_exception_is_in_the_headers():
     failure = Failure("a.Bad", "why", "a.Bad: why\n   at a.b()", "b.Worse", "shop", {"order": "7", "Message ID": "m"})
     headers = copied(failure=failure)
     assert {name: value for name, value in headers.items() if name.startswith(wire.EXCEPTION_PREFIX)} == {
@@ -76,7 +76,7 @@ def test_all_that_is_known_of_an_exception_is_told():
     }
 
 
-def test_an_exception_without_words_is_told_by_its_type():
+def test_an_exception_without_a_message_is_described_by_its_type():
     assert copied(failure=Failure("a.Bad", ""))[wire.EXCEPTION_MESSAGE] == "a.Bad"
 
 
@@ -87,7 +87,7 @@ def test_counters_of_retries_and_the_forwarding_address_are_left_out_and_the_tim
     assert headers[wire.RETRIES_TIMESTAMP] == "2026-03-04 05:06:07:000000 Z"
 
 
-def test_headers_of_servicecontrol_and_of_strangers_stay_as_they_are():
+def test_headers_of_servicecontrol_and_of_other_systems_stay_unchanged():
     original = {
         wire.MESSAGE_ID: "m",
         wire.MESSAGE_INTENT: "Publish",
@@ -118,16 +118,16 @@ def test_a_message_with_an_id_keeps_it():
     assert copied(message_id="row id")[wire.MESSAGE_ID] == "m"
 
 
-def test_characters_that_no_database_carries_are_taken_out_of_what_is_told():
+def test_characters_that_no_database_stores_are_removed_from_the_error_headers():
     hostile = "a\0b\ud800c"
     headers = copied(failure=Failure(hostile, hostile, hostile, hostile, hostile, {hostile: hostile}))
-    told = {name: value for name, value in headers.items() if name.startswith(wire.EXCEPTION_PREFIX)}
-    assert len(told) == 6
-    assert set(told.values()) == {"ab\ufffdc"}
-    assert f"{wire.EXCEPTION_DATA_PREFIX}ab\ufffdc" in told
+    reported = {name: value for name, value in headers.items() if name.startswith(wire.EXCEPTION_PREFIX)}
+    assert len(reported) == 6
+    assert set(reported.values()) == {"ab\ufffdc"}
+    assert f"{wire.EXCEPTION_DATA_PREFIX}ab\ufffdc" in reported
 
 
-def test_servicecontrol_can_import_the_least_that_there_is():
+def test_servicecontrol_can_import_the_minimal_message():
     failed = import_error(wire.encode(copied({}, message_id="m")), b"")
     assert (failed.message_id, failed.endpoint, failed.failed_queue) == ("m", "Orders", "orders")
     assert failed.time_of_failure == NOW

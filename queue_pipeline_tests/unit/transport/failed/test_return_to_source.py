@@ -70,19 +70,19 @@ def meant(message, failed_in=lambda address: address == "orders", **chosen):
     return Selection(**chosen).matches(message, failed_in)
 
 
-def test_what_the_failure_added_is_gone_and_the_rest_is_as_it_was():
-    """The headers that ServiceControl drops too, and the traces of whoever processed it."""
+def test_headers_that_the_failure_added_are_gone_and_the_others_are_unchanged():
+    """The headers that ServiceControl drops too, and the traces of its processing."""
     together = {name: value for pair in zip(LOST.items(), KEPT.items(), strict=False) for name, value in pair}
     assert without_failure({**together, **KEPT}) == KEPT
     assert list(without_failure({**KEPT, **LOST})) == list(KEPT), "in another order"
 
 
-def test_a_message_that_never_failed_loses_nothing():
+def test_a_message_that_never_failed_keeps_all_its_headers():
     assert without_failure(KEPT) == KEPT
     assert without_failure({}) == {}
 
 
-def test_a_row_tells_why_where_and_when_it_failed():
+def test_a_row_has_why_where_and_when_it_failed():
     message = failed({**KEPT, **LOST})
     assert (message.id, message.row_version, message.message_id, message.body_size) == (ROW.lower(), 7, "m-1", 3)
     assert (
@@ -97,7 +97,7 @@ def test_a_row_tells_why_where_and_when_it_failed():
 
 
 @pytest.mark.parametrize("text", ["{", "null", "[]", '"x"', '{"a": 1}', "not JSON", "[" * 100_000])
-def test_headers_that_cannot_be_read_are_told_and_kept_as_they_are(text):
+def test_headers_that_cannot_be_read_are_reported_and_kept_unchanged(text):
     message = failed(text=text)
     assert message.problem
     assert (message.headers, message.raw_headers, message.message_id) == ({}, text, ROW.lower())
@@ -106,7 +106,7 @@ def test_headers_that_cannot_be_read_are_told_and_kept_as_they_are(text):
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"NServiceBus.FailedQ": null}', '{"NServiceBus.TimeOfFailure": "soon"}'])
-def test_headers_that_tell_nothing_are_no_problem(text):
+def test_headers_without_useful_values_are_no_problem(text):
     message = failed(text=text)
     assert message.problem is None
     assert (message.failed_queue, message.exception_type, message.time_of_failure) == (None, None, None)
@@ -114,13 +114,13 @@ def test_headers_that_tell_nothing_are_no_problem(text):
 
 
 @pytest.mark.parametrize("chosen", [{}, {"ids": []}, {"everything": False}])
-def test_a_choice_that_chooses_nothing_is_refused(chosen):
+def test_a_selection_without_criteria_is_refused(chosen):
     with pytest.raises(ConfigurationError, match="nothing is chosen; give ids, a message type, an exception"):
         Selection(**chosen)
 
 
 @pytest.mark.parametrize(
-    ("chosen", "told"),
+    ("chosen", "reported"),
     [
         ({"everything": True, "message_type": "T"}, "leave out one or the other"),
         ({"message_type": ""}, "message_type: "),
@@ -128,8 +128,8 @@ def test_a_choice_that_chooses_nothing_is_refused(chosen):
         ({"ids": ["x"], "queue": "orders"}, "queue: "),
     ],
 )
-def test_a_choice_that_cannot_be_meant_is_refused(chosen, told):
-    with pytest.raises(ConfigurationError, match=told):
+def test_an_invalid_selection_is_refused(chosen, reported):
+    with pytest.raises(ConfigurationError, match=reported):
         Selection(**chosen)
 
 
@@ -149,7 +149,7 @@ def test_a_choice_that_cannot_be_meant_is_refused(chosen, told):
         {"ids": ["m-1"], "message_type": "Sales.OrderPlaced", "exception": "InvalidOperationException"},
     ],
 )
-def test_a_message_is_chosen_by_what_it_is(chosen):
+def test_a_message_is_selected_by_its_properties(chosen):
     assert meant(failed({**KEPT, **LOST}), **chosen)
 
 
@@ -167,11 +167,11 @@ def test_a_message_is_chosen_by_what_it_is(chosen):
         {"ids": ["m-1"], "exception": "System.Exception"},
     ],
 )
-def test_a_message_is_not_chosen_by_less(chosen):
+def test_a_message_is_not_selected_by_an_incomplete_match(chosen):
     assert not meant(failed({**KEPT, **LOST}), **chosen)
 
 
-def test_a_message_is_chosen_by_its_queue():
+def test_a_message_is_selected_by_its_queue():
     assert not meant(failed({**LOST, wire.FAILED_QUEUE: "billing"}), failed_queue="orders")
     assert not meant(failed({}), lambda _: True, failed_queue="orders")
 

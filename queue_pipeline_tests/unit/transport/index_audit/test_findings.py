@@ -174,7 +174,7 @@ def test_a_heap_gets_a_clustered_index_and_a_table_clustered_otherwise_one_besid
     assert beside.fix.startswith("CREATE NONCLUSTERED INDEX [Index_RowVersion]")
 
 
-def test_varchar_headers_are_a_matter_of_their_own():
+def test_varchar_headers_are_a_separate_finding():
     (finding,) = findings("sqlserver", described("sqlserver", types={"headers": "varchar"}))
     assert finding.code == "varchar_headers"
     assert "question mark" in finding.cost
@@ -212,7 +212,7 @@ def test_a_wrong_column_type_is_a_warning_with_the_expected_type_and_a_statement
     ("dialect", "column", "good"),
     [("sqlserver", "expires", "datetime2"), ("postgresql", "headers", "character varying")],
 )
-def test_a_type_that_is_as_good_as_the_usual_one_is_accepted(dialect, column, good):
+def test_a_type_equivalent_to_the_usual_one_is_accepted(dialect, column, good):
     assert codes(dialect, described(dialect, types={column: good})) == []
 
 
@@ -299,13 +299,13 @@ def test_dead_rows_need_a_plain_vacuum_unless_one_ran_just_now():
     assert codes("postgresql", described("postgresql", size=lately)) == []
 
 
-def test_warnings_come_before_what_is_only_worth_knowing():
+def test_warnings_come_before_notes():
     queue = described("postgresql", without="expires", types={"seq": "integer"}, size=Size(5_000, 3, 40_000))
     assert codes("postgresql", queue) == ["missing_expires_index", "dead_rows", "short_sequence"]
 
 
 @every_dialect
-def test_only_missing_indexes_are_told_before_a_receive(dialect):
+def test_only_missing_indexes_are_reported_before_a_receive(dialect):
     queue = described(dialect, without="expires", types={"body": "text"}, size=Size(100_000, 0))
     assert [f.code for f in QueueAudit(DIALECTS[dialect], queue, None).missing_indexes()] == ["missing_expires_index"]
 

@@ -78,7 +78,7 @@ def test_a_statement_with_every_condition_is_read_by_a_parser_and_uses_columns_t
         ("sqlite", ":value_0"),
     ],
 )
-def test_a_guid_is_compared_as_the_column_has_it_so_that_an_index_on_it_helps(name, bound):
+def test_a_guid_is_compared_in_the_type_of_its_column_so_that_an_index_is_used(name, bound):
     assert added(name, Condition("id", "=", ("ab",))) == (f"AND m.id = {bound}", {"value_0": "ab"})
 
 

@@ -61,7 +61,7 @@ def test_an_interface_descends_from_no_class():
     )
 
 
-def test_a_root_that_was_declared_is_not_doubled():
+def test_a_root_that_was_declared_is_not_duplicated():
     assert Event("Shop.A", ("System.Object",)).topics == ("Shop.A", "System.Object")
 
 

@@ -99,8 +99,8 @@ def test_an_empty_value_is_a_header():
     assert wire.decode('{"keyWithEmpty":""}') == {"keyWithEmpty": ""}
 
 
-def test_the_word_null_is_no_headers_at_all_but_poison():
-    """UT-08: the reference reads it as nothing and then fails on it for ever."""
+def test_headers_that_are_the_json_null_are_poison():
+    """UT-08: the reference reads it as nothing and then fails on it forever."""
     with pytest.raises(ValueError, match="not an object"):
         wire.decode("null")
 
@@ -245,7 +245,7 @@ def test_a_timestamp_of_another_form_is_refused(text):
         wire.parse_timestamp(text)
 
 
-def test_a_moment_without_a_zone_is_refused():
+def test_a_time_without_a_zone_is_refused():
     with pytest.raises(ValueError, match="time zone"):
         wire.format_timestamp(datetime(2024, 1, 1))
 
@@ -359,12 +359,12 @@ def test_header_names_are_those_that_peers_look_for(name, text):
 
 
 @pytest.mark.parametrize("stored", ["\0", "\0half \udcf1", "\0two\nlines"])
-def test_nothing_of_a_stored_text_that_begins_with_nul_is_a_reason(stored):
+def test_a_stored_text_that_begins_with_nul_gives_no_reason(stored):
     """A reason goes into logs and error copies, which take neither half a surrogate pair nor a line end."""
     with pytest.raises(ValueError, match=r"^headers begin with a NUL character$"):
         wire.decode(stored)
 
 
-def test_a_reason_that_stands_in_place_of_headers_is_told():
+def test_a_reason_in_place_of_headers_is_reported():
     with pytest.raises(ValueError, match=r"^headers are too large$"):
         wire.decode("\0headers are too large")

@@ -126,7 +126,7 @@ def test_a_new_message_has_standard_headers_under_those_of_its_sender():
     assert wire.MESSAGE_ID in message.headers
 
 
-def test_limits_of_time_are_told_in_headers_too():
+def test_time_limits_are_in_headers_too():
     live = new_message(b"", time_to_be_received=timedelta(seconds=90))
     assert live.time_to_be_received == timedelta(seconds=90)
     assert live.headers[wire.TIME_TO_BE_RECEIVED] == "00:01:30"

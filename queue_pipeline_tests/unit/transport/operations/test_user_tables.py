@@ -88,7 +88,7 @@ def test_only_numbers_are_added_up(value):
         plain_values(TableRows("totals", ("id", "total"), [(1, value)], ("id",), ("total",)))
 
 
-def test_a_key_has_to_be_whole():
+def test_a_key_has_to_be_complete():
     with pytest.raises(ConfigurationError, match="column id is part of the key and holds None"):
         plain_values(TableRows("totals", ("id", "total"), [(1, 1), (None, 1)], ("id",)))
     assert plain_values(TableRows("totals", ("id", "total"), [(None, None)])) == [(None, None)]
@@ -101,7 +101,7 @@ def test_text_that_would_be_cut_is_refused_where_it_would_be():
     assert plain_values(rows) == [("a\0b",)]
 
 
-def test_values_become_what_drivers_take():
+def test_values_are_converted_to_types_that_drivers_take():
     moment = datetime(2024, 5, 1, 12, 30, tzinfo=timezone(timedelta(hours=2)))
     given_values = (moment, datetime(2024, 5, 1), 2**63, -(2**63), bytearray(b"x"), memoryview(b"y"), True, None)
     columns = tuple(f"c{n}" for n in range(len(given_values)))
@@ -217,7 +217,7 @@ def test_statements_for_postgresql_stay_within_its_limits(width):
 
 
 @pytest.mark.parametrize("dialect", [DIALECTS["postgresql"], DIALECTS["sqlite"]], ids=["postgresql", "sqlite"])
-def test_the_index_for_a_merge_is_told_as_a_statement(dialect):
+def test_the_index_for_a_merge_is_given_as_a_statement(dialect):
     script = writer(dialect, key=("id", 'n"r'), columns=("id", 'n"r')).index().script
     assert script.startswith('CREATE UNIQUE INDEX "totals_key" ON ')
     assert script.endswith('("id", "n""r");')

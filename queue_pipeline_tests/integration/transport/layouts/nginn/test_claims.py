@@ -1,4 +1,4 @@
-"""Claims on NGinn queues: messages stay in the table, and are their claim's as long as nobody else touched them."""
+"""Claims on NGinn queues: messages stay in the table, and belong to their claim until another process touches them."""
 
 import threading
 from dataclasses import replace
@@ -22,7 +22,7 @@ def seconds_left(bus, row=0):
 
 
 def taken_by_a_peer(bus, row_id):
-    """The lease is over, a .NET scheduler returns everything, and a .NET worker takes one message."""
+    """The lease has expired, a .NET scheduler returns everything, and a .NET worker takes one message."""
     bus.end_leases()
     bus.peer_schedules()
     bus.peer_receives(row_id)
@@ -69,7 +69,7 @@ def test_a_claim_takes_ids_in_order_on_request(bus):
     assert numbers(other, other.transport.claim(ORDERS, "me", 2)) == [1, 3]
 
 
-def test_messages_in_work_are_invisible_to_everybody_else(bus):
+def test_messages_in_work_are_invisible_to_others(bus):
     bus.send(2)
     bus.transport.claim(ORDERS, "me", 10)
     bus.peer_schedules()
@@ -159,7 +159,7 @@ def test_marking_a_message_that_a_peer_took_changes_nothing(bus, claims):
     assert bus.rows() == before
 
 
-def test_a_message_that_a_peer_returned_and_another_claim_took_is_not_the_first_ones(bus, claims):
+def test_a_message_that_a_peer_returned_and_another_claim_took_no_longer_belongs_to_the_first(bus, claims):
     bus.send(1)
     first = bus.transport.claim(ORDERS, "me", 10)
     bus.end_leases()
@@ -218,7 +218,7 @@ def test_an_adopted_claim_forgets_what_is_no_longer_its_own(bus, claims):
     assert bus.subqueues() == "XX"
 
 
-def test_a_claim_of_which_nothing_is_left_cannot_be_adopted(bus, claims):
+def test_a_claim_without_remaining_messages_cannot_be_adopted(bus, claims):
     bus.send(1)
     claim = bus.transport.claim(ORDERS, "me", 10)
     taken_by_a_peer(bus, 1)
@@ -234,7 +234,7 @@ def test_a_released_claim_is_taken_over_at_once(bus, claims):
     assert bus.subqueues() == "RR"
 
 
-def test_a_released_claim_that_nobody_takes_over_comes_back_through_a_peer(bus, claims):
+def test_a_released_claim_that_no_owner_takes_over_comes_back_through_a_peer(bus, claims):
     bus.send(1)
     claims.release(bus.transport.claim(ORDERS, "me", 10))
     bus.end_leases()
@@ -305,7 +305,7 @@ def test_bodies_are_left_out_on_request(bus):
     assert all("shop.order-placed" in text for text in batch.column("headers").to_pylist())
 
 
-def test_a_part_of_which_a_peer_took_something_is_not_read(bus):
+def test_a_part_from_which_a_peer_took_a_message_is_not_read(bus):
     bus.send(3)
     claim, reader = bus.transport.claim(ORDERS, "me", 10), bus.transport.claim_reader
     (part,) = reader.parts(claim)
@@ -314,7 +314,7 @@ def test_a_part_of_which_a_peer_took_something_is_not_read(bus):
         reader.read_part(claim, part)
 
 
-def test_a_claim_of_many_messages_is_completed_whole(bus, claims):
+def test_a_claim_of_many_messages_is_completed_at_once(bus, claims):
     bus.send(2_500)
     claim = bus.transport.claim(ORDERS, "me", 10_000)
     assert claim.messages == 2_500

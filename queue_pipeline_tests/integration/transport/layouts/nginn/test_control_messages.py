@@ -1,4 +1,4 @@
-"""Messages from bus to bus: every reader of a queue sees to them, and hands over none of them."""
+"""Messages from bus to bus: every reader of a queue handles them, and hands over none of them."""
 
 import json
 from datetime import timedelta
@@ -68,14 +68,14 @@ def test_a_request_schedules_its_renewal_at_the_subscriber_and_its_end_here(bus,
     assert seconds(bus, row["retry_time"]) == pytest.approx(96 * 3600 + 60, abs=10)
 
 
-def test_a_request_without_a_subscriber_is_its_senders(bus, handle):
+def test_a_request_without_a_subscriber_subscribes_its_sender(bus, handle):
     bus.insert_control("SubscribeRequest", sender=BILLING, MessageType=TYPE, SubscriptionTime="00:01:00")
     handle(bus)
     assert bus.subscriptions()[0]["subscriber_endpoint"] == BILLING
 
 
 @pytest.mark.parametrize("time", ["00:00:00", "-1.00:00:00", None])
-def test_a_request_without_a_lifetime_is_for_ever(bus, handle, time):
+def test_a_request_without_a_lifetime_never_expires(bus, handle, time):
     bus.insert_control("SubscribeRequest", **{**REQUEST, "SubscriptionTime": time})
     handle(bus)
     assert bus.subscriptions()[0]["expiration_date"] is None
@@ -95,7 +95,7 @@ def test_a_second_request_holds_the_same_subscription_for_longer(bus, handle):
     assert seconds(bus, second["expiration_date"]) > 300_000
 
 
-def test_a_subscription_of_ones_own_takes_effect_once_the_publisher_saw_to_it(bus, handle):
+def test_a_subscription_takes_effect_once_the_publisher_has_processed_it(bus, handle):
     subscriptions = bus.transport.nginn.subscriptions
     assert subscriptions.subscribers(ORDERS, TYPE) == ()
     subscriptions.subscribe(ORDERS, BILLING, TYPE)
@@ -128,7 +128,7 @@ def test_a_renewal_at_a_publisher_that_is_out_of_reach_is_only_logged(bus, handl
 
 
 @pytest.mark.parametrize(("left", "remaining"), [(-1, 0), (100, 1)])
-def test_a_timeout_ends_a_subscription_only_when_its_time_is_over(bus, handle, left, remaining):
+def test_a_timeout_ends_a_subscription_only_when_it_has_expired(bus, handle, left, remaining):
     bus.insert_control("SubscribeRequest", **REQUEST)
     handle(bus)
     expire(bus, left)
@@ -139,7 +139,7 @@ def test_a_timeout_ends_a_subscription_only_when_its_time_is_over(bus, handle, l
     assert bus.transport.nginn.subscriptions.subscribers(ORDERS, TYPE) == (BILLING,) * remaining
 
 
-def test_a_timeout_of_a_subscription_for_ever_changes_nothing(bus, handle):
+def test_a_timeout_does_not_end_a_subscription_that_never_expires(bus, handle):
     bus.insert_control("SubscribeRequest", **{**REQUEST, "SubscriptionTime": "00:00:00"})
     bus.insert_control("SubscriptionTimeout", Subscriber=BILLING, MessageType=TYPE)
     handle(bus)
@@ -168,7 +168,7 @@ def test_a_ping_is_answered(bus, handle):
 
 
 @pytest.mark.parametrize("sender", ["sql://db/Nowhere", "sql://far/Away", "http://server/bus", "nobody"])
-def test_a_ping_that_cannot_be_answered_holds_up_nobody(bus, sender, caplog):
+def test_a_ping_that_cannot_be_answered_blocks_no_other_message(bus, sender, caplog):
     bus.insert_control("Ping", sender=sender, Id="p-1")
     bus.insert(body_of(1))
     assert bus.transport.claim(ORDERS, "me", 10).messages == 1
@@ -210,7 +210,7 @@ def test_a_subscriber_that_could_not_be_sent_anything_is_refused(bus, subscriber
         "too long",
     ],
 )
-def test_a_request_that_makes_no_sense_fails_and_the_others_go_on(bus, text):
+def test_an_invalid_request_fails_and_the_others_continue(bus, text):
     row_id = bus.insert(text % control_type("SubscribeRequest"))
     bus.insert(body_of(1))
     assert bus.transport.claim(ORDERS, "me", 10).messages == 1

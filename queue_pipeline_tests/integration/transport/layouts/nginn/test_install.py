@@ -101,7 +101,7 @@ def test_installing_again_changes_nothing(bus):
     assert bus.rows() == before
 
 
-def test_a_table_that_a_dotnet_process_made_gets_what_is_missing_beside_it(backend):
+def test_a_table_that_a_dotnet_process_made_gets_the_missing_tables_beside_it(backend):
     transport = backend.transport(nginn=settings())
     transport.install(plain_queues=[ORDERS])
     bus = Bus(backend, transport)
@@ -163,7 +163,7 @@ def test_the_shared_tables_have_the_names_of_the_settings(dialect):
 
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))
-def test_queues_of_the_other_kind_need_none_of_this(dialect):
+def test_a_plain_queue_needs_no_tables_of_nginn(dialect):
     text = script_of(dialect, "orders")
     assert "subqueue" not in text
     assert "NGMB" not in text
@@ -191,7 +191,7 @@ def drop_index(bus):
     bus.execute(statement)
 
 
-def test_the_audit_finds_a_missing_index_and_its_statement_mends_it(bus):
+def test_the_audit_finds_a_missing_index_and_its_statement_fixes_it(bus):
     assert bus.transport.audit_indexes(ORDERS, BILLING) == []
     drop_index(bus)
     (finding,) = bus.transport.audit_indexes(ORDERS, BILLING)
@@ -201,7 +201,7 @@ def test_the_audit_finds_a_missing_index_and_its_statement_mends_it(bus):
     assert bus.transport.audit_indexes(ORDERS, BILLING) == []
 
 
-def test_whoever_receives_is_told_of_a_missing_index_once(bus, caplog, monkeypatch):
+def test_a_receiver_is_warned_of_a_missing_index_once(bus, caplog, monkeypatch):
     monkeypatch.setattr(transport_module, "_warned", set())
     drop_index(bus)
     for _ in range(2):

@@ -47,7 +47,7 @@ def test_a_message_for_another_queue_is_shown_like_any_other(bus):
     assert number_of(shown.body) == 1
 
 
-def test_the_status_tells_what_is_ready_scheduled_in_work_processed_and_failed(bus):
+def test_the_status_counts_what_is_ready_scheduled_in_work_processed_and_failed(bus):
     for subqueue in "IIXXXF":
         bus.insert(body_of(1), subqueue=subqueue, retry_time=-10)
     bus.insert(body_of(1), subqueue="R", retry_time=100)
@@ -67,7 +67,7 @@ def test_the_status_of_an_empty_queue_is_all_zero(bus):
     assert (status.oldest_seconds, status.next_due_seconds, status.latency_milliseconds) == (None, None, None)
 
 
-def test_the_status_counts_claims_that_nobody_holds(bus):
+def test_the_status_counts_claims_without_a_holder(bus):
     bus.send(2)
     bus.transport.claims.release(bus.transport.claim(ORDERS, "me", 1))
     (status,) = bus.transport.status(ORDERS)
@@ -100,7 +100,7 @@ def test_without_an_alias_no_table_is_known_as_an_nginn_queue(bus):
     assert [table for table in unnamed if table.layout == "nginn"] == []
 
 
-def test_the_figures_are_those_by_subqueue(bus, orders):
+def test_messages_are_counted_by_subqueue(bus, orders):
     for subqueue in "IIRXXXF":
         bus.insert(body_of(1), subqueue=subqueue)
     figures = bus.transport.nginn.figures(orders)

@@ -1,4 +1,4 @@
-"""A queue that .NET processes and ours work on together: every message is handled once, whoever fails or dies."""
+"""A queue that .NET processes and ours work on together: every message is handled once, whatever fails or dies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.heavy
 TABLE = "Orders"
 QUEUE = f"sql://shop/{TABLE}"
 MESSAGES = {"sqlite": 1_000, "postgresql": 2_400, "sqlserver": 1_000}
-"""The first hundred are there before anybody begins, and the others are sent while all are at work."""
+"""The first hundred are there before any process begins, and the others are sent while all are at work."""
 REFUSE_EVERY = 200
 LEGAL = {
     ("", "I"), ("", "R"), ("I", "X"), ("I", "R"), ("I", "F"), ("R", "I"), ("R", "X"), ("R", "F"), ("X", ""),
@@ -210,7 +210,7 @@ def receive_all(fleet: Fleet) -> list[int]:
     return taken
 
 
-def test_a_peer_passes_over_what_we_hold_and_takes_it_when_our_lease_is_over(five: Fleet) -> None:
+def test_a_peer_skips_what_we_hold_and_takes_it_when_our_lease_has_expired(five: Fleet) -> None:
     held = claim(five)
     rows = [message.row_version for message in five.transport.claims.messages(held)[0]]
     assert five.peer.schedule() == 0
@@ -238,7 +238,7 @@ def test_a_late_completion_counts_if_no_peer_was_faster(five: Fleet) -> None:
     assert (five.results(), receive_all(five)) == ([0, 1, 2], [3, 4])
 
 
-def test_of_a_batch_whose_lease_is_over_the_next_of_ours_gets_what_no_peer_has_taken(five: Fleet) -> None:
+def test_our_next_owner_of_an_expired_batch_gets_what_no_peer_has_taken(five: Fleet) -> None:
     claim(five, lease_seconds=0.001)
     eventually(five.peer.schedule)
     assert five.peer.receive() is not None
@@ -283,7 +283,7 @@ def test_a_mark_that_a_peer_sets_late_takes_the_message_out_of_our_batch(five: F
 
 
 def test_a_run_goes_on_at_once_with_what_a_late_mark_left_of_its_batch(five: Fleet) -> None:
-    """Not when the lease is over, which takes minutes."""
+    """Not when the lease expires, which takes minutes."""
     (first,) = five.transport.show(QUEUE, 1)
     number = int(first.headers[wire.NGINN_BUS_MESSAGE_ID]) if first.headers else 0
     marks = [Taken(number, None, "", "", 0, "", None, "", None)]

@@ -64,13 +64,13 @@ def drain(request):
         ("_NG-Unheard-Of=x|_NG_MsgType=y", {"_NG-Unheard-Of": "x", "_NG_MsgType": "y"}),
     ],
 )
-def test_headers_are_taken_apart_as_the_reference_does(bus, take, text, expected):
+def test_headers_are_parsed_as_the_reference_does(bus, take, text, expected):
     bus.insert(body_of(1), msg_headers=text)
     found = take(bus).headers
     assert {name: found.get(name) for name in expected} == expected
 
 
-def test_the_columns_are_headers_to_whoever_works_on_a_message(bus, take):
+def test_the_columns_are_headers_of_the_message_that_is_processed(bus, take):
     row_id = bus.insert(body_of(1), correlation_id="c-1", label="A label", retry_count=2, unique_id="abc2")
     message = take(bus)
     assert message.row_version == row_id
@@ -119,7 +119,7 @@ def test_a_type_on_the_list_is_translated(bus, take):
 @pytest.mark.parametrize(
     "name", [wire.ENCLOSED_MESSAGE_TYPES, wire.MESSAGE_ID, wire.RETRIES, wire.RETRY_ACKNOWLEDGEMENT_QUEUE, wire.HOST_ID]
 )
-def test_a_sender_cannot_say_what_only_this_side_says(bus, take, name):
+def test_a_sender_cannot_set_headers_that_only_this_side_sets(bus, take, name):
     """A type by a header would go round the list, and an acknowledgement to any queue that it names."""
     bus.insert(
         '{"$type":"Shop.Unlisted, Shop"}', msg_headers=f"{name}=Shop.Admin|{wire.CONVERSATION_ID}=c1|tenant=north"
@@ -134,7 +134,7 @@ def test_a_sender_cannot_say_what_only_this_side_says(bus, take, name):
     ['{"$type":"System.Diagnostics.Process, System","n":1}', '{"n":1}', f'{{"n":1,"$type":"{PLACED}"}}'],
     ids=["not listed", "none", "not first"],
 )
-def test_any_other_type_is_none(bus, take, text):
+def test_any_other_type_does_not_count(bus, take, text):
     bus.insert(text)
     assert wire.ENCLOSED_MESSAGE_TYPES not in take(bus).headers
 
@@ -171,7 +171,7 @@ POISON = {
 
 
 @pytest.mark.parametrize("name", POISON)
-def test_a_row_at_which_a_reader_would_stop_fails_while_those_around_it_go_on(bus, drain, name):
+def test_a_row_that_would_stop_a_reader_fails_while_its_neighbours_are_received(bus, drain, name):
     bus.insert(body_of(1))
     columns = {"msg_text": body_of(2), **POISON[name]}
     bad = bus.insert(columns.pop("msg_text"), **columns)
@@ -186,7 +186,7 @@ def test_a_row_at_which_a_reader_would_stop_fails_while_those_around_it_go_on(bu
     assert bus.claimed() == []
 
 
-def test_a_queue_of_nothing_but_poison_is_worked_off(bus, drain):
+def test_a_queue_with_only_poison_messages_is_emptied(bus, drain):
     for _ in range(3):
         bus.insert(None)
     assert drain(bus) == []
@@ -201,7 +201,7 @@ def test_poison_is_counted(bus):
 
 
 @pytest.mark.parametrize("ttl", ["2999-01-01 00:00:00", "", "tomorrow"])
-def test_a_message_whose_time_is_not_over_is_handed_over(bus, drain, ttl):
+def test_a_message_that_has_not_expired_is_handed_over(bus, drain, ttl):
     bus.insert(body_of(1), msg_headers=f"_NG-TTL={ttl}")
     assert drain(bus) == [1]
 
@@ -216,7 +216,7 @@ def test_expired_messages_are_left_out_and_counted(bus):
 
 
 @pytest.mark.parametrize("endpoint", ["", " ", ORDERS, "SQL://DB/ORDERS", "sql://db/orders", "sql://main/Orders"])
-def test_a_message_for_this_queue_is_handed_over_however_it_spells_that(bus, drain, endpoint):
+def test_a_message_addressed_to_this_queue_is_handed_over_in_any_spelling(bus, drain, endpoint):
     bus.insert(body_of(1), to_endpoint=endpoint)
     assert drain(bus) == [1]
     assert bus.subqueues() == "X"

@@ -80,7 +80,7 @@ def test_sends_of_a_receive_that_succeeds_arrive_in_every_mode(bus, mode):
     assert [number_of(row["msg_text"]) for row in bus.rows(BILLING)] == [7]
 
 
-def test_own_statements_are_undone_with_the_receive(bus):
+def test_statements_of_the_user_are_undone_with_the_receive(bus):
     bus.send(1)
     with pytest.raises(Boom), bus.transport.receive(ORDERS, 1, TransactionMode.TRANSACTION_SCOPE) as batch:
         run_sql(batch.connection, f"UPDATE {bus.table(ORDERS)} SET label = ? WHERE id > 0", ("mine",))
@@ -120,7 +120,7 @@ def test_an_interrupt_puts_messages_back_uncounted(bus):
 
 
 def between_rollback_and_mark(monkeypatch, act):
-    """Let somebody else act in the moment in which a failed message is ready again."""
+    """Let another process act at the moment at which a failed message is ready again."""
     original = NGinnReceiver.mark
 
     def mark(self, message, error):
@@ -130,7 +130,7 @@ def between_rollback_and_mark(monkeypatch, act):
     monkeypatch.setattr(NGinnReceiver, "mark", mark)
 
 
-def test_a_message_that_a_peer_processed_meanwhile_is_left_alone(bus, monkeypatch):
+def test_a_message_that_a_peer_processed_meanwhile_is_not_changed(bus, monkeypatch):
     bus.send(2)
     between_rollback_and_mark(monkeypatch, lambda row: bus.peer_receives(row) if row == 1 else None)
     fail_to_receive(bus)
@@ -139,7 +139,7 @@ def test_a_message_that_a_peer_processed_meanwhile_is_left_alone(bus, monkeypatc
     assert (second["subqueue"], second["retry_count"]) == ("R", 1)
 
 
-def test_a_message_that_was_claimed_meanwhile_stays_its_claims(bus, monkeypatch):
+def test_a_message_that_was_claimed_meanwhile_stays_in_its_claim(bus, monkeypatch):
     bus.send(1)
     held = []
     between_rollback_and_mark(monkeypatch, lambda _: held.append(bus.transport.claim(ORDERS, "other", 1)))
@@ -169,7 +169,7 @@ def test_messages_are_taken_in_due_order(bus):
     assert bus.subqueues() == "IXXX"
 
 
-def test_messages_of_one_moment_are_taken_in_the_order_of_their_sending(bus):
+def test_messages_sent_at_the_same_time_are_taken_in_the_order_of_sending(bus):
     bus.transport.send(ORDERS, [placed(n) for n in range(20)])
     with bus.transport.receive(ORDERS, 20) as batch:
         assert numbers(batch) == list(range(20))
@@ -190,7 +190,7 @@ def test_urgent_messages_come_first(bus):
         assert numbers(batch) == [9]
 
 
-def test_a_receive_of_no_messages_makes_no_sense(bus):
+def test_a_receive_of_no_messages_is_refused(bus):
     with pytest.raises(ConfigurationError, match=r"at least one"), bus.transport.receive(ORDERS, 0):
         pass
 

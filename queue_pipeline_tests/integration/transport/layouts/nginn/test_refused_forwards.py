@@ -47,7 +47,7 @@ def test_a_message_for_a_queue_that_refuses_it_fails_and_the_others_arrive(bus, 
     assert "not here" in bus.row(bad)["error_info"]
 
 
-def test_a_table_that_is_no_queue_refuses_all(bus, numbers):
+def test_a_table_that_is_no_queue_refuses_all_messages(bus, numbers):
     refuse(bus, "DROP TABLE {billing}", "CREATE TABLE {billing} (other int)")
     rows = [bus.insert(body_of(n), to_endpoint=BILLING) for n in (1, 2)]
     bus.insert(body_of(3))
@@ -56,7 +56,7 @@ def test_a_table_that_is_no_queue_refuses_all(bus, numbers):
     assert all("Billing" in bus.row(row)["error_info"] for row in rows)
 
 
-def test_an_answer_that_is_refused_fails_the_question_alone(bus, numbers):
+def test_an_answer_that_is_refused_fails_only_its_question(bus, numbers):
     """A ping is answered in the queue of its sender, where its reader has no say."""
     refuse(bus, "DROP TABLE {billing}", "CREATE TABLE {billing} (other int)")
     ping = bus.insert_control("Ping", sender=BILLING, Id="1")
@@ -66,7 +66,7 @@ def test_an_answer_that_is_refused_fails_the_question_alone(bus, numbers):
     assert "Billing" in bus.row(ping)["error_info"]
 
 
-def test_a_request_that_no_table_can_keep_fails_alone_whatever_text_it_holds(bus, numbers):
+def test_a_request_that_no_table_can_store_fails_without_affecting_others(bus, numbers):
     members = {"SubscriberEndpoint": BILLING, "SubscriptionTime": "00:00:00"}
     texts = ("\ud800", "x" * 10_000)
     requests = [bus.insert_control("SubscribeRequest", MessageType=text, **members) for text in texts]

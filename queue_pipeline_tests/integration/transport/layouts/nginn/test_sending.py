@@ -1,4 +1,4 @@
-"""The rules for whoever writes into a table that .NET reads, by their numbers."""
+"""The rules for writing into a table that .NET reads, by their numbers."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def test_rule_1_a_type_with_assembly_needs_no_entry_in_the_list(bus):
     assert text == '{"$type":"Shop.Other, Shop","n":1}'
 
 
-def test_rule_1_whatever_is_beyond_ascii_is_escaped(bus):
+def test_rule_1_characters_beyond_ascii_are_escaped(bus):
     text = text_of(bus, '{"name":"é","face":"😀","ключ":"\\u00e9"}')
     assert text.isascii()
     assert '"name":"\\u00e9","face":"\\ud83d\\ude00"' in text
@@ -95,7 +95,7 @@ def test_rule_2_a_message_without_headers_has_an_empty_text(bus):
 
 @pytest.mark.parametrize("value", ["a=b", "a|b", "a\nb", "a\r"])
 @pytest.mark.parametrize("place", ["name", "value"])
-def test_rule_2_what_a_reader_could_not_take_apart_is_refused(bus, place, value):
+def test_rule_2_headers_that_a_reader_could_not_parse_are_refused(bus, place, value):
     headers = {value: "x"} if place == "name" else {"x": value}
     with pytest.raises(InvalidMessageError, match=r"its header .* holds"):
         sent(bus, **headers)
@@ -138,13 +138,13 @@ def test_rule_2_headers_as_long_as_a_row_takes_arrive_and_longer_ones_are_refuse
         wire.ENCLOSED_MESSAGE_TYPES,
     ],
 )
-def test_rule_2_headers_that_a_column_keeps_or_a_reader_stumbles_over_are_not_written(bus, name):
+def test_rule_2_headers_that_have_a_column_or_break_a_reader_are_not_written(bus, name):
     value = "shop.order-placed" if name == wire.ENCLOSED_MESSAGE_TYPES else "17"
     row = sent(bus, **{name: value})
     assert name not in row["msg_headers"]
 
 
-def test_rule_2_what_readers_look_for_is_written(bus):
+def test_rule_2_headers_that_readers_look_for_are_written(bus):
     headers = {wire.NGINN_SEQUENCE: "s", wire.NGINN_SEQUENCE_NUMBER: "0", wire.NGINN_REPLY_TO: "sql://db/Replies"}
     pairs = sent(bus, **headers)["msg_headers"].split("|")
     assert {"_NG-Seq=s", "_NG-SeqNum=0", "_NG-ReplyTo=sql://db/Replies"} <= set(pairs)
@@ -188,13 +188,13 @@ def test_rule_3_without_an_endpoint_nothing_is_sent(bus):
         ({wire.NGINN_CORRELATION_ID: "é"}, "its correlation id holds characters beyond ASCII"),
     ],
 )
-def test_rule_3_what_no_column_holds_is_refused_before_anything_is_written(bus, headers, what):
+def test_rule_3_values_that_no_column_holds_are_refused_before_anything_is_written(bus, headers, what):
     with pytest.raises(InvalidMessageError, match=what):
         bus.transport.send(ORDERS, [placed(0), placed(1, headers=headers), placed(2)])
     assert bus.rows() == []
 
 
-def test_rule_3_what_just_fits_arrives(bus):
+def test_rule_3_values_of_the_greatest_length_arrive(bus):
     sender = f"sql://db/{'a' * 41}"
     headers = {wire.REPLY_TO_ADDRESS: sender, wire.CORRELATION_ID: "c" * 100, wire.MESSAGE_ID: "u" * 40}
     bus.transport.send(ORDERS, placed(1, headers=headers))
@@ -266,7 +266,7 @@ def test_rule_5_the_label_is_the_full_name_of_the_type_that_the_body_has(bus, me
     assert bus.rows()[0]["label"] == label
 
 
-def test_rule_5_a_label_of_ones_own_is_cut_at_100_characters(bus):
+def test_rule_5_a_label_that_the_sender_gives_is_cut_at_100_characters(bus):
     assert sent(bus, **{wire.NGINN_LABEL: "l" * 150})["label"] == "l" * 100
 
 
@@ -284,6 +284,6 @@ def test_rule_5_a_message_id_that_does_not_fit_becomes_one_that_does_always_the_
     assert re.fullmatch(r"[0-9a-f]{32}", first)
 
 
-def test_rule_5_the_count_and_what_processing_fills_in_are_as_new(bus):
+def test_rule_5_the_count_and_the_columns_of_processing_have_their_initial_values(bus):
     row = sent(bus)
     assert (row["retry_count"], row["last_processed"], row["error_info"]) == (0, None, None)

@@ -17,13 +17,13 @@ HOSTILE = "x'); DROP TABLE Orders;-- \" {queue} ?"
 BAD = new_message('{"n":1}', message_type="shop.order-placed", headers={"x": "a=b"})
 
 
-def test_rule_6_one_bad_message_and_nothing_is_stored(bus):
+def test_rule_6_nothing_is_stored_if_one_message_is_bad(bus):
     with pytest.raises(InvalidMessageError):
         bus.transport.send(ORDERS, [placed(0), BAD, placed(2)])
     assert bus.rows() == []
 
 
-def test_rule_6_one_bad_message_late_in_a_large_batch_and_nothing_is_stored(bus):
+def test_rule_6_nothing_is_stored_if_one_message_late_in_a_large_batch_is_bad(bus):
     with pytest.raises(InvalidMessageError):
         bus.transport.send(ORDERS, [*(placed(n) for n in range(1_200)), BAD])
     assert bus.rows() == []
@@ -47,20 +47,20 @@ def test_rule_6_a_bulk_of_5000_messages_arrives_in_order(bus):
     assert {row["subqueue"] for row in rows} == {"I"}
 
 
-def test_bodies_with_and_without_other_letters_go_together(bus):
+def test_bodies_with_and_without_non_ascii_letters_are_sent_in_one_batch(bus):
     names = ["é", "plain", "😀" * 500, "", "\\", '"', "\t"]
     messages = [new_message(json.dumps({"n": name}), message_type="shop.order-placed") for name in names]
     bus.transport.send(ORDERS, messages)
     assert [json.loads(row["msg_text"])["n"] for row in bus.rows()] == names
 
 
-def test_a_large_body_arrives_whole(bus):
+def test_a_large_body_arrives_completely(bus):
     text = "é" * 300_000
     bus.transport.send(ORDERS, new_message(json.dumps({"n": text}), message_type="shop.order-placed"))
     assert json.loads(bus.rows()[0]["msg_text"])["n"] == text
 
 
-def test_nothing_of_nothing_is_sent(bus):
+def test_sending_no_messages_stores_nothing(bus):
     assert bus.transport.send(ORDERS, []) == 0
     assert bus.rows() == []
 

@@ -23,7 +23,7 @@ def insert(bus, number, sequence="s", length=None, **columns):
 
 
 def look_again(bus):
-    """The time has come at which postponed messages are looked at once more."""
+    """The time at which postponed messages are looked at again."""
     for row in bus.rows():
         if row["subqueue"] == "R":
             bus.set_due(-1, row["id"])
@@ -67,7 +67,7 @@ def test_messages_that_arrive_in_order_are_handed_over_at_once(bus, take):
 
 
 @pytest.mark.parametrize("take", [receive, claim])
-def test_a_batch_goes_as_far_as_the_numbers_are_without_a_gap(bus, take):
+def test_a_batch_ends_before_the_first_gap_in_the_numbers(bus, take):
     for number in (0, 1, 3, 4):
         insert(bus, number)
     assert take(bus) == [0, 1]
@@ -75,7 +75,7 @@ def test_a_batch_goes_as_far_as_the_numbers_are_without_a_gap(bus, take):
 
 
 @pytest.mark.parametrize("take", [receive, claim])
-def test_a_message_before_its_turn_waits_until_the_one_before_it_is_done(bus, take):
+def test_a_message_waits_until_its_predecessor_is_done(bus, take):
     late = insert(bus, 1, retry_time=-2)
     assert take(bus) == []
     assert bus.row(late)["subqueue"] == "R"
@@ -103,7 +103,7 @@ def test_the_state_is_kept_in_the_form_of_the_reference_and_deleted_at_the_end(b
     assert bus.row(first)["subqueue"] == "X"
 
 
-def test_a_state_that_dotnet_wrote_is_gone_on_with(bus):
+def test_processing_continues_from_a_state_that_dotnet_wrote(bus):
     table = bus.transport.nginn.incoming.sequences.table.qualified
     waiting = insert(bus, 6, subqueue="R", retry_time=100)
     state = (
@@ -129,7 +129,7 @@ def test_a_number_that_was_handled_is_handled_again_when_it_comes_again(bus, tak
 
 
 @pytest.mark.parametrize("take", [receive, claim])
-def test_twins_in_one_batch_are_both_handled(bus, take):
+def test_duplicates_in_one_batch_are_both_handled(bus, take):
     for number in (0, 0, 1):
         insert(bus, number, length=2)
     assert sorted(take(bus)) == [0, 0, 1]
@@ -188,7 +188,7 @@ def test_a_message_that_would_be_read_before_its_predecessor_comes_with_the_next
     assert take(bus) == [2]
 
 
-def test_it_is_the_order_of_the_due_times_in_which_a_batch_is_received(bus):
+def test_a_batch_is_received_in_the_order_of_the_due_times(bus):
     insert(bus, 0, retry_time=-1)
     insert(bus, 1, retry_time=-5, length=2)
     assert (receive(bus), receive(bus)) == ([0], [1])

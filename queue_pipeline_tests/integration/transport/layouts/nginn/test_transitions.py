@@ -157,7 +157,7 @@ def nginn_options():
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_only_these_columns_change_when_a_message_is(bus, name):
+def test_an_operation_changes_only_the_listed_columns(bus, name):
     case = TABLE[name]
     plain = bus.other()
     row_id = plain.insert(body_of(1), **case.before)
@@ -183,11 +183,11 @@ def test_what_went_wrong_is_kept_with_the_message(bus, act):
     assert "no paper" in bus.row(row_id)["error_info"]
 
 
-def test_a_failed_receive_tells_the_type_the_message_and_the_stack(bus):
+def test_a_failed_receive_reports_the_type_the_message_and_the_stack(bus):
     row_id = bus.insert(body_of(1))
     receive_and_fail(bus, row_id)
-    told = bus.row(row_id)["error_info"]
-    assert "Traceback" in told and "Boom: no paper" in told
+    reported = bus.row(row_id)["error_info"]
+    assert "Traceback" in reported and "Boom: no paper" in reported
 
 
 def test_a_sent_message_is_ready_and_due_now(bus):
@@ -200,7 +200,7 @@ def test_a_sent_message_is_ready_and_due_now(bus):
 
 
 @pytest.mark.parametrize("delay", [3600, 0.5, 0, -3600])
-def test_a_delayed_message_waits_in_r_until_its_time_even_when_that_is_over(bus, delay):
+def test_a_delayed_message_waits_in_r_even_when_its_time_has_passed(bus, delay):
     bus.transport.send(ORDERS, placed(1, delay=timedelta(seconds=delay)))
     (row,) = bus.rows()
     assert row["subqueue"] == "R"
@@ -217,7 +217,7 @@ def test_a_claim_notes_the_due_time_and_its_lease_is_the_retry_time(bus):
     assert seconds(bus.row(row_id), bus) == pytest.approx(100, abs=5)
 
 
-def test_a_message_whose_time_to_live_is_over_is_processed_without_being_seen(bus):
+def test_a_message_whose_time_to_live_has_expired_is_marked_processed_without_being_seen(bus):
     past = {"msg_headers": "_NG-TTL=2001-01-01 00:00:00"}
     ids = [bus.insert(body_of(n), **past) for n in range(2)]
     before = [bus.row(one) for one in ids]
@@ -228,7 +228,7 @@ def test_a_message_whose_time_to_live_is_over_is_processed_without_being_seen(bu
     assert [changed(*pair) for pair in zip(before, after, strict=True)] == [{"subqueue", "last_processed"}] * 2
 
 
-def test_a_claimed_message_whose_time_to_live_is_over_is_processed_with_its_due_time(bus):
+def test_a_claimed_message_whose_time_to_live_has_expired_is_processed_with_its_due_time(bus):
     row_id = bus.insert(body_of(1), msg_headers="_NG-TTL=2001-01-01 00:00:00", retry_time=-60)
     before = bus.row(row_id)
     assert claim(bus) is None

@@ -74,7 +74,7 @@ def test_due_messages_move_in_due_order_in_batches(transport):
     assert transport.next_due_seconds(transport.resolve("orders")) is None
 
 
-def test_a_delayed_send_to_another_queue_arrives_there_without_anybody_receiving(transport, backend):
+def test_a_delayed_send_to_another_queue_arrives_there_without_any_receive(transport, backend):
     """A delayed send of endpoint `orders` to `billing` waits in orders' own table, and leaves the queue alone."""
     transport.install("billing")
     sender = backend.transport(endpoint="orders")
@@ -179,7 +179,7 @@ def test_a_delayed_message_for_a_queue_that_does_not_exist_ends_in_the_error_que
 
 
 @pytest.mark.parametrize("mode", list(TransactionMode))
-def test_so_does_one_that_another_mover_put_into_the_queue(transport, mode):
+def test_a_message_for_a_missing_queue_that_another_mover_moved_ends_in_the_error_queue(transport, mode):
     """AS-06, AP-02: at the first receive, not at the second."""
     transport.send("orders", new_message("lost", headers={wire.FORWARD_DESTINATION: NOWHERE}))
     with transport.receive("orders", mode=mode) as batch:
@@ -276,7 +276,7 @@ def test_several_movers_at_once_move_every_message_once(transport, backend):
 
 
 def test_a_message_of_another_process_arrives_while_a_mover_watches(transport, backend):
-    """AS-08: whoever stored it, and whatever else waits; the mover looks twice a second."""
+    """AS-08: whichever process stored it, and whatever else waits; the mover looks twice a second."""
     transport.send("orders", new_message("tomorrow", delay=timedelta(days=1)))
     started = time.monotonic()
     mover = DueMover([(backend.transport(), "orders")])

@@ -121,7 +121,7 @@ def test_a_receive_passes_over_what_is_refused(transport, obstacle):
 
 
 @pytest.mark.parametrize("mode", list(TransactionMode))
-def test_so_does_a_receive_in_every_mode(transport, backend, mode):
+def test_a_receive_sends_what_is_refused_to_the_error_queue_and_forwards_the_rest(transport, backend, mode):
     transport.install("billing")
     raise_obstacle(backend, transport, "no queue")
     fill(transport)

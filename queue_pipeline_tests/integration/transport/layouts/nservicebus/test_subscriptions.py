@@ -106,7 +106,7 @@ def test_what_the_table_could_not_hold_is_refused_before_any_statement(backend, 
         nothing_installed.subscriptions.subscribe(endpoint, topic, queue)
 
 
-def test_of_many_who_subscribe_at_once_nobody_fails_and_each_is_there_once(transport):
+def test_many_subscribers_at_once_all_succeed_and_each_is_stored_once(transport):
     names = [f"endpoint {n % 3}" for n in range(12)]
     with ThreadPoolExecutor(4) as threads:
         changed = list(threads.map(lambda name: transport.subscriptions.subscribe(name, "Shop.A", "billing"), names))
@@ -147,7 +147,7 @@ def test_a_published_event_reaches_its_subscriber(transport):
     assert bodies(transport, "shipping") == []
 
 
-def test_nobody_wants_it_and_that_is_no_error(transport):
+def test_publishing_without_subscribers_is_no_error(transport):
     assert transport.publish("Shop.Unheard", [new_message("1"), new_message("2")]) == 0
 
 
@@ -165,7 +165,7 @@ def test_an_interface_is_no_object(transport):
     assert transport.publish("Shop.Accepted", new_message("{}")) == 1
 
 
-def test_one_who_subscribed_in_several_ways_gets_one_copy(transport, backend):
+def test_a_subscriber_with_several_subscriptions_gets_one_copy(transport, backend):
     for topic in ACCEPTED.topics:
         transport.subscriptions.subscribe("billing", topic)
     transport.subscriptions.subscribe("the same queue", "Shop.OrderAccepted", "billing")
@@ -214,7 +214,7 @@ def test_an_event_cannot_be_delayed(transport):
     assert bodies(transport, "billing") == []
 
 
-def test_who_subscribed_is_known_for_a_while_and_at_once_where_it_was_changed(transport, backend):
+def test_subscribers_are_cached_for_a_while_and_refreshed_at_once_where_they_change(transport, backend):
     now = [0.0]
     remembering = Subscriptions(transport.database, transport.book)
     remembering._cache = KnownSubscribers(clock=lambda: now[0])
@@ -245,14 +245,14 @@ def test_a_lookup_that_failed_is_not_remembered(transport, backend):
 # --- subscribers that cannot be sent to --------------------------------------------------------------------
 
 
-def test_a_subscriber_without_a_queue_is_named_with_the_way_out_and_nobody_gets_half(transport):
+def test_a_subscriber_without_a_queue_is_named_with_the_remedy_and_nothing_is_sent(transport):
     transport.subscriptions.subscribe("billing", "Shop.OrderAccepted")
     transport.subscriptions.subscribe("zombie endpoint", "Shop.IOrderEvent", QueueAddress("not there"))
     with pytest.raises(SubscriberError) as caught:
         transport.publish(ACCEPTED, new_message("{}"))
-    told = str(caught.value)
-    assert f"subscriber {address(transport, QueueAddress('not there'))} (endpoint zombie endpoint)" in told
-    assert "queue-pipeline unsubscribe 'zombie endpoint' Shop.IOrderEvent" in told
+    reported = str(caught.value)
+    assert f"subscriber {address(transport, QueueAddress('not there'))} (endpoint zombie endpoint)" in reported
+    assert "queue-pipeline unsubscribe 'zombie endpoint' Shop.IOrderEvent" in reported
     assert bodies(transport, "billing") == []
     assert transport.subscriptions.unsubscribe("zombie endpoint", "Shop.IOrderEvent")
     assert transport.publish(ACCEPTED, new_message("{}")) == 1
@@ -281,7 +281,7 @@ def test_an_address_is_a_name_and_nothing_else(transport, backend, hostile):
     assert transport.peek("error") == 1
 
 
-def test_an_address_that_is_none_is_named_with_the_way_out(transport, backend):
+def test_an_invalid_address_is_named_with_the_remedy(transport, backend):
     insert(backend, transport, "a\nb", "mallory")
     with pytest.raises(SubscriberError, match=r"endpoint mallory\).*queue-pipeline unsubscribe mallory"):
         transport.publish(ACCEPTED, new_message("{}"))
@@ -338,7 +338,7 @@ def test_an_endpoint_without_a_queue_is_not_subscribed(cli):
     assert cli("subscriptions", "--json").json == {"subscriptions": []}
 
 
-def test_the_way_out_that_an_error_names_works_as_it_is(cli, backend):
+def test_the_remedy_that_an_error_names_works_unchanged(cli, backend):
     transport = backend.transport()
     transport.subscriptions.subscribe("it's gone", "Shop.Box`1[[Shop.A, Shop]]", QueueAddress("not there"))
     failed = cli("publish", "Shop.Box`1[[Shop.A, Shop]]", "--body", "{}")

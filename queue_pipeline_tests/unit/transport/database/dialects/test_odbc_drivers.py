@@ -55,7 +55,7 @@ def pairs(setting: str) -> dict[str, str]:
         (__file__, [], __file__),
     ],
 )
-def test_it_is_the_one_that_is_asked_for_else_the_best_that_is_installed(wanted, there, found):
+def test_the_requested_driver_is_used_or_else_the_best_installed_one(wanted, there, found):
     assert find_driver(wanted, SQLSERVER_DRIVERS, there, "install one") == found
 
 
@@ -116,7 +116,7 @@ def test_the_build_for_this_system_and_machine_is_chosen(systems, machine, part)
     assert chosen is not None and part in chosen
 
 
-def test_no_build_for_this_machine_is_no_driver():
+def test_without_a_build_for_this_machine_there_is_no_driver():
     assert fitting_driver(BUILDS, ["debian"], "riscv64") is None
     assert fitting_driver([], ["debian"], "x86_64") is None
 
@@ -142,7 +142,7 @@ def test_freetds_takes_the_port_by_its_name_and_the_version_that_new_servers_nee
 
 
 @pytest.mark.parametrize("name", ["driver", "Driver", "DRIVER"])
-def test_the_name_of_the_driver_goes_in_any_letter_case_and_once(installed, name):
+def test_the_name_of_the_driver_is_used_in_any_letter_case_and_only_once(installed, name):
     installed[:] = [EIGHTEEN, FREETDS]
     found = pairs(f"mssql://sa:pw@h/shop?{name}=FreeTDS&x=y")
     assert {key: value for key, value in found.items() if key.lower() == "driver"} == {"DRIVER": "{FreeTDS}"}

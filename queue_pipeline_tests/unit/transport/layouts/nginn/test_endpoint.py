@@ -82,5 +82,5 @@ def test_without_aliases_none_is_known():
         ("Orders", False),
     ],
 )
-def test_which_endpoints_are_this_queue(book, endpoint, local):
+def test_endpoints_of_this_queue_are_recognised(book, endpoint, local):
     assert book.is_local(endpoint, book.resolve("sql://db/Orders")) is local

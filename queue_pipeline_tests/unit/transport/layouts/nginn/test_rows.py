@@ -46,7 +46,7 @@ def test_a_message_becomes_a_text_of_columns_and_a_typed_body():
     }
 
 
-def test_what_tells_where_a_message_came_from_is_kept_and_the_rest_of_the_platforms_headers_is_not():
+def test_headers_about_the_origin_of_a_message_are_kept_and_others_of_the_platform_are_not():
     found = columns({wire.CONVERSATION_ID: "v", wire.RELATED_TO: "r", wire.TIME_SENT: "t", wire.HOST_ID: "h"})
     assert found["headers"] == f"{wire.CONVERSATION_ID}=v|{wire.RELATED_TO}=r"
 
@@ -73,7 +73,7 @@ def test_an_id_of_the_message_or_of_the_one_it_came_from_correlates_nothing(name
 
 
 @pytest.mark.parametrize("identity", ["c" * 120, "é"])
-def test_a_correlation_id_of_another_system_that_does_not_fit_becomes_a_guid_that_stays_the_same(identity):
+def test_a_foreign_correlation_id_that_does_not_fit_always_becomes_the_same_guid(identity):
     found = columns({wire.CORRELATION_ID: identity})["correlation"]
     assert uuid.UUID(found).hex == found == columns({wire.CORRELATION_ID: identity})["correlation"]
 
@@ -127,7 +127,7 @@ def test_columns_win_over_headers_of_the_same_meaning():
 
 
 @pytest.mark.parametrize("row", [STORED._replace(text=None), STORED._replace(headers="a=b=c")])
-def test_a_row_that_nobody_can_read_is_no_message_but_a_marked_line_of_its_claim(row):
+def test_an_unreadable_row_is_no_message_but_a_marked_line_of_its_claim(row):
     with pytest.raises(ValueError):
         received("sql://db/Orders", row, SETTINGS)
     found = claimed_row("sql://db/Orders", row, SETTINGS)

@@ -40,7 +40,7 @@ def test_a_state_comes_back_as_it_was_written(last, waiting, length):
         ('{"LastProcessedNumber":3,"RemainingMessages":{"$type":"x","5":"50"}}', State("s", 3, {5: 50})),
     ],
 )
-def test_a_state_of_dotnets_is_read(text, expected):
+def test_a_state_that_dotnet_wrote_is_read(text, expected):
     assert State.read("s", text) == expected
 
 
@@ -73,7 +73,7 @@ def test_a_message_that_stands_before_its_predecessor_waits():
     assert state.waiting == {1: 10}
 
 
-def test_a_length_that_only_one_message_tells_is_kept():
+def test_a_length_that_only_one_message_carries_is_kept():
     state = State("s")
     state.admit([message(0), message(1, length=3)])
     assert state.length == 3
@@ -86,14 +86,14 @@ def test_handling_before_its_turn_is_noticed():
     assert state.next == 2
 
 
-def test_handling_an_old_number_does_not_go_back():
+def test_handling_an_old_number_does_not_reset_the_state():
     state = State("s", last=5)
     assert state.handled([message(2)]) is True
     assert state.last == 5
 
 
 @given(st.permutations(range(8)), st.lists(st.integers(1, 4), min_size=30, max_size=30))
-def test_in_whatever_order_messages_come_each_is_admitted_once_and_in_turn(order, sizes):
+def test_each_message_is_admitted_once_and_in_turn_in_any_order_of_arrival(order, sizes):
     state, queue, handled = State("s"), [message(number, length=8) for number in order], []
     for size in sizes * 3:
         batch, queue = queue[:size], queue[size:]
@@ -121,5 +121,5 @@ def test_in_whatever_order_messages_come_each_is_admitted_once_and_in_turn(order
         ({"_NG-Seq": "s" * 101, "_NG-SeqNum": "4"}, []),
     ],
 )
-def test_which_headers_make_a_message_one_of_a_sequence(headers, expected):
+def test_the_headers_of_a_sequence_are_recognised(headers, expected):
     assert numbered({1: headers}) == expected

@@ -12,7 +12,7 @@ from queue_pipeline.transport.layouts.nginn.settings import (
 
 
 @pytest.mark.parametrize("text", [None, "", "  "])
-def test_nothing_is_the_defaults_of_the_reference(text):
+def test_empty_settings_are_the_defaults_of_the_reference(text):
     settings = parse_nginn_settings(text)
     assert settings == NGinnSettings()
     assert settings.retry_seconds == (30, 180, 1_200, 7_200, 28_800, 86_400, 259_200)

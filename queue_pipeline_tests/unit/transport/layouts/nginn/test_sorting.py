@@ -46,7 +46,7 @@ def sort(book):
         ({"headers": "_NG-TTL=2001-01-01 00:00:00|bad"}, "refused"),
     ],
 )
-def test_what_is_to_be_done_with_a_row(sort, row, kind):
+def test_the_kind_of_a_row_follows_from_its_columns(sort, row, kind):
     assert sort(**row) == kind
 
 

@@ -72,7 +72,7 @@ def test_a_typed_body_is_ascii_and_has_the_same_members(members):
     assert found == members
 
 
-def test_whatever_stands_inside_a_member_stays_as_it_was_written():
+def test_the_inside_of_a_member_stays_as_it_was_written():
     text = typed_body(b'{ "a" : [ 1.10, {"b" : 1e400} ] ,\n"c":12345678901234567890 }', "A.B, C", "m")
     assert text == '{"$type":"A.B, C","a":[ 1.10, {"b" : 1e400} ],"c":12345678901234567890}'
 
@@ -82,7 +82,7 @@ def test_a_compact_typed_body_is_left_as_it_is():
     assert typed_body(text.encode(), None, "m") == text
 
 
-def test_a_mark_of_the_byte_order_is_dropped():
+def test_a_byte_order_mark_is_dropped():
     assert typed_body(b'\xef\xbb\xbf{"n":1}', "A.B, C", "m") == '{"$type":"A.B, C","n":1}'
 
 
