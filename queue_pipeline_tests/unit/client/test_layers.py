@@ -10,4 +10,4 @@ def test_a_client_loads_neither_spark_nor_dagster_nor_what_is_above_it():
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     own = subprocess.run([sys.executable, "-c", layers], capture_output=True, text=True, check=True).stdout.split()
     assert not {"pyspark", "dagster", "pandas", "pyarrow"} & set(loaded)
-    assert {name.split(".")[1] for name in own} == {"client", "transport"}
+    assert {name.split(".")[1] for name in own} == {"client", "errors", "transport"}

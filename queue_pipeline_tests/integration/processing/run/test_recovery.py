@@ -99,7 +99,9 @@ def test_messages_that_came_back_do_not_fail_the_fresh_ones(backend, transport):
     fill(transport, 50, start=10)
     transformer.calls.clear()
     run(transport, transformer, pipeline)
-    assert sorted(transformer.calls) == [1, 50]
+    # The other calls are of one message: the one that fails, and a probe if the fresh ones were quicker.
+    assert transformer.calls.count(50) == 1
+    assert set(transformer.calls) == {1, 50}
     assert bodies(transport, "error") == [1]
     assert bodies(transport, "billing") == [0, 2, *range(10, 60)]
 

@@ -19,8 +19,8 @@ def test_a_peek_counts_only_what_is_ready_and_stops_at_its_limit(bus):
 
 
 def test_messages_are_shown_in_due_order_and_stay(bus):
-    bus.insert(body_of(1), retry_time=-1)
-    bus.insert(body_of(2), retry_time=-2, msg_headers="tenant=7", unique_id="abc2")
+    bus.insert(body_of(1), retry_time=-60)
+    bus.insert(body_of(2), retry_time=-120, msg_headers="tenant=7", unique_id="abc2")
     bus.insert(body_of(3), subqueue="R")
     before = bus.rows()
     first, second = bus.transport.show(ORDERS)
@@ -32,9 +32,9 @@ def test_messages_are_shown_in_due_order_and_stay(bus):
 
 
 def test_what_cannot_be_read_and_what_expired_is_shown_as_such(bus):
-    bus.insert(None, retry_time=-3)
-    bus.insert(body_of(1), retry_time=-2, msg_headers="a=b=c")
-    bus.insert(body_of(1), retry_time=-1, msg_headers="_NG-TTL=2001-01-01 00:00:00")
+    bus.insert(None, retry_time=-180)
+    bus.insert(body_of(1), retry_time=-120, msg_headers="a=b=c")
+    bus.insert(body_of(1), retry_time=-60, msg_headers="_NG-TTL=2001-01-01 00:00:00")
     no_body, bad_headers, expired = bus.transport.show(ORDERS)
     assert (no_body.headers, no_body.body, no_body.problem) == ({}, b"", "msg_text is NULL")
     assert (bad_headers.headers, bad_headers.raw_headers) == ({}, "a=b=c")

@@ -76,7 +76,7 @@ def test_a_batch_ends_before_the_first_gap_in_the_numbers(bus, take):
 
 @pytest.mark.parametrize("take", [receive, claim])
 def test_a_message_waits_until_its_predecessor_is_done(bus, take):
-    late = insert(bus, 1, retry_time=-2)
+    late = insert(bus, 1, retry_time=-120)
     assert take(bus) == []
     assert bus.row(late)["subqueue"] == "R"
     insert(bus, 0)
@@ -189,8 +189,8 @@ def test_a_message_that_would_be_read_before_its_predecessor_comes_with_the_next
 
 
 def test_a_batch_is_received_in_the_order_of_the_due_times(bus):
-    insert(bus, 0, retry_time=-1)
-    insert(bus, 1, retry_time=-5, length=2)
+    insert(bus, 0, retry_time=-60)
+    insert(bus, 1, retry_time=-300, length=2)
     assert (receive(bus), receive(bus)) == ([0], [1])
 
 
