@@ -58,7 +58,8 @@ def private_spark(folder: Path) -> Iterator[dict[str, str]]:
     os.environ.update(settings)
     try:
         start = [str(Path(sys.executable).with_name("queue-pipeline")), "spark", "start"]
-        subprocess.run(start, check=True, cwd=ROOT)
+        # Its stdout is not that of `scripts/bench --json`.
+        subprocess.run(start, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
         yield settings
     finally:
         _end_session()
