@@ -8,12 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from queue_pipeline.processing.spark.settings import spark_defaults
+from queue_pipeline.processing.spark.settings import interpreter, spark_defaults
 from queue_pipeline.transport.database.setting import home_folder
 from queue_pipeline.transport.private_files import make_private_folder, user_folder, write_private_file
 
@@ -30,7 +29,7 @@ _LOCAL_PROPERTY = "spark.local.dir"
 
 def spark_folder(config: Mapping[str, str]) -> Path:
     """The folder of this project's Spark with these properties; another Python is another project."""
-    identity = json.dumps([_project(), sys.executable, sorted(config.items())])
+    identity = json.dumps([_project(), interpreter(), sorted(config.items())])
     return user_folder() / f"spark-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
 
 

@@ -44,11 +44,17 @@ def spark_config(setting: str | None = None, environment: Mapping[str, str] | No
     environment = os.environ if environment is None else environment
     chosen = setting or environment.get(ENVIRONMENT_VARIABLE) or DEFAULT
     properties = {**_properties_of(chosen), **further_properties(environment.get(PROPERTIES_VARIABLE) or "")}
-    if _runs_here(properties) and environment.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
+    if _runs_here(properties) and interpreter(environment.get("PYSPARK_PYTHON", sys.executable)) == interpreter():
         properties = {**WORKERS, **properties}
     if LOOPBACK.items() <= properties.items() and not _chooses_collector(environment, properties):
         return {**COLLECTOR, **properties}
     return properties
+
+
+def interpreter(executable: str | None = None) -> str:
+    """A Python, by default this process's, by one name: `python` and `python3` of a virtual environment are the same."""
+    path = Path(executable or sys.executable)
+    return str(path.with_name(path.resolve().name))
 
 
 def _chooses_collector(environment: Mapping[str, str], properties: Mapping[str, str]) -> bool:
