@@ -52,7 +52,7 @@ def spark_config(setting: str | None = None, environment: Mapping[str, str] | No
 
 
 def interpreter(executable: str | None = None) -> str:
-    """A Python, by default this process's, by one name: `python` and `python3` of a virtual environment are the same."""
+    """One name for a Python, by default this process's: `python` and `python3` of an environment are the same."""
     path = Path(executable or sys.executable)
     return str(path.with_name(path.resolve().name))
 
