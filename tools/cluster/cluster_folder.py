@@ -68,7 +68,7 @@ class ClusterFolder:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            # Without the mark its processes cannot be told from others, so the file stays.
+            # Without the mark its processes cannot be recognised, so the file stays.
             raise ClusterError(f"{path} cannot be read: {error}; remove it if no cluster runs there") from None
 
     def write(self, state: ClusterState) -> None:
