@@ -16,7 +16,7 @@ from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.transport import QueueTable, QueueTransport
 from queue_pipeline.transport.database.dialects.dialect import BEFORE_ALL
 from queue_pipeline.transport.inspection.browsed import BrowsedMessage
-from queue_pipeline.transport.texts import count_of
+from queue_pipeline.transport.texts import count_of, last_of
 
 ERRORS, AGE, EXPIRED, INDEXES = "error_queue_empty", "oldest_message", "nothing_expired", "indexes"
 DESCRIPTIONS = {
@@ -189,7 +189,7 @@ def _age(transport: QueueTransport, pipeline: QueuePipeline) -> dg.AssetCheckRes
     step = "see whether the peek sensor is on, the pipeline paused, or its runs fail"
     if failing is not None:
         values["last_error"] = failing.last_error
-        attempts = f"the last {count_of(failing.failures, 'attempt')} failed"
+        attempts = f"{last_of(failing.failures, 'attempt')} failed"
         step = f"{attempts}, for {failing.since_seconds:,.0f} s: {failing.last_error}"
         if status.abandoned_claims and failing.since_seconds > limit:
             held = count_of(status.claimed or 0, "message")

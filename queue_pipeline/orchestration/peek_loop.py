@@ -24,7 +24,7 @@ from queue_pipeline.orchestration.watch.watched_pipelines import WatchedPipeline
 from queue_pipeline.processing.declaration.pipeline import QueuePipeline
 from queue_pipeline.processing.run.concurrency import Demand, RampUp, share, slots_to_start
 from queue_pipeline.transport.database.backoff import Backoff
-from queue_pipeline.transport.texts import count_of
+from queue_pipeline.transport.texts import count_of, last_of
 
 DATABASE_BACKOFF = Backoff(first=1.0, longest=30.0)
 STOPPING = "the code server stops"
@@ -222,8 +222,8 @@ class _PeekLoop:
         if runs.failed_in_a_row and runs.last_failure is not None and runs.slots == runs.elsewhere:
             left = runs.last_failure + pipeline.retries.backoff.delay(runs.fruitless - 1) - self._world.now()
             if left > 0:
-                failed, why = count_of(runs.failed_in_a_row, "run"), f". {runs.last_error}" if runs.last_error else ""
-                self._said[name] = f"{name}: the last {failed} failed; next try in {left:.0f} s, {_wait(found)}{why}"
+                failed, why = last_of(runs.failed_in_a_row, "run"), f". {runs.last_error}" if runs.last_error else ""
+                self._said[name] = f"{name}: {failed} failed; next try in {left:.0f} s, {_wait(found)}{why}"
                 return []
         is_limited = pipeline.retries.is_limited(runs.failed_attempts)
         most = 1 if is_limited else pipeline.max_concurrency
@@ -232,8 +232,8 @@ class _PeekLoop:
         if runs.elsewhere:
             self._said[name] += f", {runs.elsewhere} of them on other machines"
         if is_limited:
-            attempts = count_of(runs.failed_attempts, "attempt")
-            self._said[name] += f"; one batch at a time, because the last {attempts} failed"
+            attempts = last_of(runs.failed_attempts, "attempt")
+            self._said[name] += f"; one batch at a time, because {attempts} failed"
         many = f"{found.waiting:,}{' or more' if found.capped else ''}"
         return [Start(pipeline, slots, many) for slots in _slots(pipeline, self._ask(pipeline, demand), demand)]
 

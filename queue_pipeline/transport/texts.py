@@ -11,6 +11,11 @@ def count_of(number: int, noun: str, more: str = "") -> str:
     return f"{number:,}{more} {noun}{'' if number == 1 and not more else 'es' if noun.endswith('ch') else 's'}"
 
 
+def last_of(number: int, noun: str) -> str:
+    """`the last run`, `the last 3 runs`."""
+    return f"the last {noun if number == 1 else count_of(number, noun)}"
+
+
 def storable(text: str, longest: int | None = None) -> str:
     """The text, or its first `longest` characters, without what databases refuse: NUL and halves of surrogate pairs."""
     return text[:longest].replace("\0", "").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

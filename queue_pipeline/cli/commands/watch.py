@@ -18,7 +18,7 @@ from queue_pipeline.errors import AddressError, QueuePipelineError, TableNotFoun
 from queue_pipeline.transport.addresses.queues import QueueTable
 from queue_pipeline.transport.claims.failure_counts import FailureCount
 from queue_pipeline.transport.inspection.status import QueueStatus
-from queue_pipeline.transport.texts import count_of
+from queue_pipeline.transport.texts import last_of
 from queue_pipeline.transport.transport import QueueTransport
 
 DEFAULT_INTERVAL = 2.0
@@ -141,8 +141,8 @@ def failing_queues(transport: QueueTransport) -> dict[str, FailureCount]:
 def failing_line(failing: FailureCount) -> str:
     """How long all attempts on a queue have failed, and why."""
     since = duration(failing.since_seconds)
-    attempts = count_of(failing.failures, "attempt")
-    return f"{failing.queue}: the last {attempts} failed, for {since}: {failing.last_error}"
+    attempts = last_of(failing.failures, "attempt")
+    return f"{failing.queue}: {attempts} failed, for {since}: {failing.last_error}"
 
 
 @contextlib.contextmanager

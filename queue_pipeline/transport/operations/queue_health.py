@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from queue_pipeline.errors import QueueNotFoundError
 from queue_pipeline.transport.claims.claim import ClaimStatus
 from queue_pipeline.transport.claims.failure_counts import FailureCount
+from queue_pipeline.transport.texts import last_of
 from queue_pipeline.transport.transport import QueueTransport
 
 
@@ -111,7 +112,7 @@ def _overdue(watched: Watched, transport: QueueTransport, seconds: float) -> Ite
 def _failing(watched: Watched, count: FailureCount | None, seconds: float) -> Iterator[HealthFinding]:
     if count is not None:
         text = (
-            f"the last {count.failures:,} attempts on {watched.queue} failed, for {count.since_seconds:,.0f} s; the "
+            f"{last_of(count.failures, 'attempt')} on {watched.queue} failed, for {count.since_seconds:,.0f} s; the "
             f"last because of: {count.last_error}"
         )
         yield HealthFinding("failing", watched.subject, text, count.since_seconds > seconds)

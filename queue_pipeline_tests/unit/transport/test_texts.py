@@ -1,4 +1,4 @@
-from queue_pipeline.transport.texts import FEW, LONGEST_REASON, Refusal, few_of_each
+from queue_pipeline.transport.texts import FEW, LONGEST_REASON, Refusal, few_of_each, last_of
 
 
 def test_a_line_per_cause_names_the_first_few_messages_and_counts_the_rest():
@@ -15,3 +15,7 @@ def test_a_long_reason_is_cut():
 
 def test_without_refused_messages_there_is_no_line():
     assert list(few_of_each([])) == []
+
+
+def test_the_last_one_is_not_counted():
+    assert (last_of(1, "run"), last_of(3, "run")) == ("the last run", "the last 3 runs")

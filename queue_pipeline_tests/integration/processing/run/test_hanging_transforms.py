@@ -1,6 +1,7 @@
 """Nothing hangs forever: an attempt has an end, whatever a transform raises or waits for."""
 
 import threading
+import time
 
 import pytest
 from pyspark.sql import functions as F
@@ -54,7 +55,7 @@ def test_a_function_that_never_returns_is_interrupted_and_its_message_given_up(p
         @F.udf(StringType())
         def body(text):
             while text == "1":
-                pass
+                time.sleep(0.05)
             return text
 
         return messages.select("origin", body(F.col("body").cast("string")).alias("body"))
