@@ -1,4 +1,4 @@
-"""The standing adversary: half a minute of it, an accountant that misses nothing, and nothing left behind."""
+"""The standing adversary: an accountant that misses nothing, nothing left behind, and with --all half a minute of it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def differences(report: dict) -> dict[str, int]:
     return {kind: report[kind] for kind in ("lost", "doubled", "changed", "left over", "never sent")}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_no_message_is_lost_duplicated_changed_or_left_over_under_any_kind_of_fault():
     process = start("--seconds", str(SECONDS), "--seed", str(SEED), "--json")
