@@ -1,4 +1,4 @@
-"""The standing adversary: an accountant that misses nothing, nothing left behind, and with --all half a minute of it."""
+"""The standing adversary: its accountant misses nothing, it leaves nothing behind; half a minute of it with --all."""
 
 from __future__ import annotations
 
