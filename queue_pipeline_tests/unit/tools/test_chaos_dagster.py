@@ -26,6 +26,8 @@ from tools.chaos.dagster.standstill import Standstills
 from tools.chaos.report import Report
 from tools.processes import Processes
 
+pytestmark = pytest.mark.heavy
+
 KINDS = ["killed", "stopped", "reloaded"]
 QUIET = Look(0, 0)
 

@@ -26,6 +26,8 @@ from tools.cluster.state import STATE, ClusterError, ClusterState, Member
 from tools.cluster.status import executors_of, registered_workers
 from tools.processes import Processes
 
+pytestmark = pytest.mark.heavy
+
 PROCESS = Path("/proc/self/cmdline").read_text().split("\0")[:-1]
 LISTENER = [
     sys.executable,

@@ -19,6 +19,8 @@ from tools.demo.dagster_ui import DagsterUi, Run, free_port
 from tools.demo.figures import Figures
 from tools.demo.workplace import DemoError, Workplace
 
+pytestmark = pytest.mark.heavy
+
 
 def test_a_demo_has_a_database_a_dagster_and_a_spark_of_its_own(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
